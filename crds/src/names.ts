@@ -1,0 +1,74 @@
+/** Names that two programs share stand here, once: API group, labels, annotations, ports and paths. */
+
+import { createHash } from "node:crypto";
+
+export const API_GROUP = "coil.cybozu.com";
+export const API_VERSION = "v2";
+
+/** A pod opts in with `egress.coil.cybozu.com/<namespace of the Egress>: <name>[,<name>...]`. */
+export const CLIENT_ANNOTATION_PREFIX = "egress.coil.cybozu.com/";
+
+/** Set to "true" on gateway pods by the operator: the node agent then allows forwarding in their network namespace. */
+export const GATEWAY_ANNOTATION = "coil.cybozu.com/egress-gateway";
+
+/** On everything that belongs to one Egress; the value is the Egress's name ({@link labelValue}). */
+export const EGRESS_LABEL = "coil.cybozu.com/egress";
+
+/** On EgressClientSlices: the node whose agent writes them ({@link labelValue}). */
+export const NODE_LABEL = "coil.cybozu.com/node";
+
+/** The container of a gateway pod that the operator completes. */
+export const EGRESS_CONTAINER = "egress";
+
+/** UDP port of the FoU tunnel, on clients and gateways. */
+export const FOU_PORT = 5555;
+
+/** UDP port on which a gateway answers the node agents' heartbeat. */
+export const HEARTBEAT_PORT = 5556;
+
+/** TCP ports of /healthz, /readyz and /metrics. The node agent shares its node's network. */
+export const HEALTH_PORTS = { operator: 8080, egressPod: 8080, nodeAgent: 9785 } as const;
+
+/** Node-local state of the node agent and the CNI plugin; gone after a reboot, as the pods are. */
+export const RUN_DIRECTORY = "/run/egress-nat";
+
+/** Unix socket on which the node agent serves the CNI plugin. */
+export const AGENT_SOCKET = `${RUN_DIRECTORY}/agent.sock`;
+
+/** File name of the CNI plugin in the CNI binary directory, and its `type` in a conflist. */
+export const CNI_PLUGIN = "egress-nat";
+
+const MAX_LABEL_VALUE_LENGTH = 63;
+const MAX_OBJECT_NAME_LENGTH = 253;
+
+/**
+ * A label value for a name that may be longer than a label value may be.
+ *
+ * @param name an object's name (DNS subdomain, at most 253 characters)
+ * @returns the name itself, or its beginning and a hash where it is longer than 63 characters
+ */
+export function labelValue(name: string): string {
+  return shorten(name, MAX_LABEL_VALUE_LENGTH);
+}
+
+/**
+ * The name of the EgressClientSlice of one Egress and one node.
+ *
+ * @param egress the Egress's name
+ * @param node the node's name
+ */
+export function sliceName(egress: string, node: string): string {
+  const digest = hash(`${egress}/${node}`);
+  return shorten(`${egress}-${node}`, MAX_OBJECT_NAME_LENGTH - digest.length - 1).concat("-", digest);
+}
+
+function shorten(name: string, maxLength: number): string {
+  if (name.length <= maxLength) return name;
+  const digest = hash(name);
+  const head = name.slice(0, maxLength - digest.length - 1).replace(/[-.]+$/, "");
+  return `${head}-${digest}`;
+}
+
+function hash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 10);
+}

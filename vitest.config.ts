@@ -1,0 +1,43 @@
+import { defineConfig } from "vitest/config";
+
+const source = { resolve: { conditions: ["source"] }, ssr: { resolve: { conditions: ["source"] } } };
+const onRealSystems = { fileParallelism: false, testTimeout: 300_000, hookTimeout: 600_000 };
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        ...source,
+        test: {
+          name: "unit",
+          include: ["*/src/**/*.test.ts", "test/**/*.test.ts"],
+          exclude: [
+            "**/node_modules/**", "**/*.api.test.ts", "**/*.datapath.test.ts", "test/e2e/**",
+          ],
+        },
+      },
+      {
+        ...source,
+        test: {
+          ...onRealSystems,
+          name: "api",
+          include: ["*/src/**/*.api.test.ts", "test/**/*.api.test.ts"],
+          globalSetup: "test/api/control-plane.ts",
+        },
+      },
+      {
+        ...source,
+        test: {
+          ...onRealSystems,
+          name: "datapath",
+          include: ["*/src/**/*.datapath.test.ts", "test/**/*.datapath.test.ts"],
+          globalSetup: "test/datapath/virtual-machine.ts",
+        },
+      },
+      {
+        ...source,
+        test: { ...onRealSystems, name: "e2e", include: ["test/e2e/**/*.e2e.test.ts"], globalSetup: "test/e2e/cluster.ts" },
+      },
+    ],
+  },
+});
