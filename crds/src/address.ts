@@ -1,0 +1,33 @@
+/** IP addresses and CIDRs as the API accepts them. */
+
+import { isIP, isIPv4 } from "node:net";
+import { z } from "zod";
+import { withRules } from "./rule.ts";
+
+/** The longest spelling of an IPv6 address is 39 characters; `/128` makes it 43. */
+const MAX_ADDRESS_LENGTH = 39;
+const MAX_CIDR_LENGTH = 43;
+
+/** An IPv4 or IPv6 address, without zone; IPv4-mapped IPv6 addresses are refused, as CEL's isIP does. */
+export const Address = withRules(z.string().max(MAX_ADDRESS_LENGTH), {
+  cel: "isIP(self)",
+  holds: isAddress,
+  message: '"{self}" is not an IP address: write one like 192.0.2.1 or 2001:db8::1',
+});
+
+/** An IPv4 or IPv6 network. Host bits may be set: whoever reads it masks them. */
+export const Cidr = withRules(z.string().max(MAX_CIDR_LENGTH), {
+  cel: "isCIDR(self)",
+  holds: isCidr,
+  message: '"{self}" is not a CIDR: write an address and a prefix length, like 192.0.2.0/24 or 2001:db8::/32',
+});
+
+function isAddress(text: string): boolean {
+  return isIP(text) !== 0 && !text.includes("%") && !text.toLowerCase().startsWith("::ffff:");
+}
+
+function isCidr(text: string): boolean {
+  const [address = "", prefix = "", ...rest] = text.split("/");
+  if (rest.length > 0 || !isAddress(address) || !/^(0|[1-9]\d{0,2})$/.test(prefix)) return false;
+  return Number(prefix) <= (isIPv4(address) ? 32 : 128);
+}

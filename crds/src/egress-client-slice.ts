@@ -1,0 +1,56 @@
+/** The clients of one Egress on one node. */
+
+import { z } from "zod";
+import { Address } from "./address.ts";
+import { ObjectMeta } from "./object-meta.ts";
+import { withCel } from "./rule.ts";
+
+/** More pods than any kubelet runs; bounds the cost of CEL over the list. */
+const MAX_CLIENTS = 1000;
+
+/** One per family, and room for a pod with several networks. */
+const MAX_ADDRESSES = 8;
+
+const MAX_NAME_LENGTH = 253;
+
+/** One client: a pod and the addresses that are its identity in the tunnel. */
+export const SliceClient = z.object({
+  namespace: z.string().max(MAX_NAME_LENGTH).describe("Namespace of the pod."),
+  name: z.string().max(MAX_NAME_LENGTH).describe("Name of the pod."),
+  uid: z.string().max(MAX_NAME_LENGTH).describe("UID of the pod."),
+  addresses: z
+    .array(Address)
+    .min(1)
+    .max(MAX_ADDRESSES)
+    .meta({ "x-kubernetes-list-type": "atomic" })
+    .describe("Addresses of the pod. A gateway serves packets from them, and from no others."),
+  addedAt: z.iso
+    .datetime({ offset: true })
+    .describe(
+      "When the client was added (RFC 3339, with fractions of a second). Where two slices name one address, the " +
+        "later one holds.",
+    ),
+});
+export type SliceClient = z.infer<typeof SliceClient>;
+
+/** An EgressClientSlice as the API server returns it. */
+export const EgressClientSlice = z
+  .object({
+    apiVersion: z.string().exactOptional(),
+    kind: z.string().exactOptional(),
+    metadata: ObjectMeta,
+    nodeName: withCel(z.string().min(1).max(MAX_NAME_LENGTH), {
+      rule: "self == oldSelf",
+      message: "nodeName cannot be changed: make another EgressClientSlice",
+    }).describe("The node that the clients run on; its node agent writes this object."),
+    clients: z
+      .array(SliceClient)
+      .max(MAX_CLIENTS)
+      .meta({ "x-kubernetes-list-type": "atomic" })
+      .describe("The clients, one entry per pod."),
+  })
+  .describe(
+    "The clients of one Egress on one node, as an EndpointSlice holds the endpoints of a Service. Node agents write " +
+      "them and gateways read them; people only look.",
+  );
+export type EgressClientSlice = z.infer<typeof EgressClientSlice>;

@@ -1,0 +1,198 @@
+/** The Egress: one NAT gateway service in one namespace. */
+
+import { z } from "zod";
+import { Address, Cidr } from "./address.ts";
+import { IntOrPercent, IntOrPortion } from "./int-or-percent.ts";
+import { ObjectMeta } from "./object-meta.ts";
+import { PodTemplate } from "./pod-template.ts";
+import { withCel, withRules } from "./rule.ts";
+
+/** Bounds the cost of CEL over the list; a gateway for more networks takes fewer, wider ones. */
+const MAX_DESTINATIONS = 1000;
+
+/** The longest timeout that a Service accepts: one day. */
+const MAX_AFFINITY_SECONDS = 86_400;
+
+const Strategy = withRules(
+  z.object({
+    type: z
+      .enum(["RollingUpdate", "Recreate"])
+      .describe(
+        "RollingUpdate replaces gateways one after another, Recreate ends all before it starts new ones.",
+      )
+      .exactOptional(),
+    rollingUpdate: z
+      .object({
+        maxSurge: IntOrPercent.describe(
+          "How many gateways may exist above spec.replicas during an update; the default is 25%.",
+        ).exactOptional(),
+        maxUnavailable: IntOrPortion.describe(
+          "How many gateways may be unavailable during an update; the default is 25%.",
+        ).exactOptional(),
+      })
+      .describe("Limits of a rolling update.")
+      .exactOptional(),
+  }),
+  {
+    cel: "!has(self.rollingUpdate) || !has(self.type) || self.type == 'RollingUpdate'",
+    holds: ({ type, rollingUpdate }) => rollingUpdate === undefined || type !== "Recreate",
+    message: "rollingUpdate needs the type RollingUpdate: remove it, or change the type",
+  },
+);
+
+const SessionAffinityConfig = z.object({
+  clientIP: z
+    .object({
+      timeoutSeconds: z
+        .int()
+        .min(1)
+        .max(MAX_AFFINITY_SECONDS)
+        .describe(
+          "How long an idle client keeps its gateway, in seconds, at most one day; the default is 10800.",
+        )
+        .exactOptional(),
+    })
+    .describe("Settings of sessionAffinity ClientIP.")
+    .exactOptional(),
+});
+
+const DisruptionBudget = withRules(
+  z.object({
+    minAvailable: IntOrPortion.describe(
+      "How many gateways must stay available when nodes are drained; a count or a percentage.",
+    ).exactOptional(),
+    maxUnavailable: IntOrPortion.describe(
+      "How many gateways may be unavailable when nodes are drained; a count or a percentage.",
+    ).exactOptional(),
+  }),
+  {
+    cel: "has(self.minAvailable) != has(self.maxUnavailable)",
+    holds: ({ minAvailable, maxUnavailable }) =>
+      (minAvailable === undefined) !== (maxUnavailable === undefined),
+    message: "needs exactly one of minAvailable and maxUnavailable",
+  },
+);
+
+/** What the author of an Egress asks for. */
+export const EgressSpec = z
+  .object({
+    destinations: z
+      .array(Cidr.describe("An IPv4 or IPv6 network, like 192.0.2.0/24 or ::/0."))
+      .min(1)
+      .max(MAX_DESTINATIONS)
+      .describe(
+        "Networks that clients reach through this Egress, in CIDR notation. Host bits are masked and duplicates " +
+          "merged. Where a client has several Egresses the longest prefix wins, then the order in its annotation. " +
+          "In-cluster traffic never takes this way, whatever stands here.",
+      ),
+    replicas: z
+      .int32()
+      .min(0)
+      .default(1)
+      .describe("Desired number of gateway pods. With 0 nothing passes: clients fail closed."),
+    strategy: Strategy.describe("How gateway pods are replaced, as in a Deployment.").exactOptional(),
+    template: PodTemplate.describe(
+      "Template of the gateway pods; every field is optional. The container named `egress` is completed with what a " +
+        "gateway needs, not replaced; further containers, volumes, scheduling, labels and annotations are kept as " +
+        "they are. https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-template-v1/",
+    ).exactOptional(),
+    sessionAffinity: z
+      .enum(["ClientIP", "None"])
+      .default("ClientIP")
+      .describe(
+        "Session affinity of the Service before the gateways. ClientIP keeps all flows of a client on one gateway, " +
+          "so that they share one source address. None needs fouSourcePortAuto to spread the flows of one client.",
+      ),
+    sessionAffinityConfig: SessionAffinityConfig.describe(
+      "Settings of the session affinity.",
+    ).exactOptional(),
+    fouSourcePortAuto: z
+      .boolean()
+      .default(false)
+      .describe(
+        "When true, each flow of a client has a source port of its own in the tunnel, so that the network can spread " +
+          "flows over paths and, without session affinity, over gateways. When false the port is 5555.",
+      ),
+    podDisruptionBudget: DisruptionBudget.describe(
+      "When set, a PodDisruptionBudget protects the gateways while nodes are drained.",
+    ).exactOptional(),
+    originatingOnly: z
+      .boolean()
+      .default(true)
+      .describe(
+        "When true, only flows that the client opens go through the gateway, and replies to inbound flows leave as " +
+          "they came. When false, replies to the destinations go through the gateway as well.",
+      ),
+    clientStartup: z
+      .enum(["WaitForGateway", "Immediate"])
+      .default("WaitForGateway")
+      .describe(
+        "WaitForGateway starts a client pod only when its gateways know it, so that its first packet passes. Immediate " +
+          "starts it at once; packets are rejected, never sent around the gateway, until one knows it.",
+      ),
+  })
+  .describe("What the gateway service should be.");
+export type EgressSpec = z.infer<typeof EgressSpec>;
+
+/** A condition in the style of https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#Condition. */
+export const Condition = z.object({
+  type: z.string().describe("Available, Progressing or Degraded."),
+  status: z.enum(["True", "False", "Unknown"]).describe("Whether the condition holds."),
+  reason: z.string().describe("Why, in one CamelCase word."),
+  message: z.string().describe("Why, for people, with the remedy where there is one."),
+  lastTransitionTime: z.iso.datetime({ offset: true }).describe("When the status last changed."),
+  observedGeneration: z.int().min(0).describe("The generation of the Egress it speaks of.").exactOptional(),
+});
+export type Condition = z.infer<typeof Condition>;
+
+/** What the operator has seen. */
+export const EgressStatus = z
+  .object({
+    observedGeneration: z
+      .int()
+      .min(0)
+      .describe("The generation of the Egress that this status speaks of.")
+      .exactOptional(),
+    conditions: z
+      .array(Condition)
+      .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
+      .describe(
+        "Available: a gateway serves. Progressing: gateways are being made or replaced. Degraded: something needs a " +
+          "person; the message says what.",
+      )
+      .exactOptional(),
+    replicas: z.int32().min(0).describe("Number of gateway pods.").exactOptional(),
+    readyReplicas: z.int32().min(0).describe("Number of gateway pods that are ready.").exactOptional(),
+    selector: z.string().describe("Label selector of the gateway pods, for autoscalers.").exactOptional(),
+    serviceIPs: z
+      .array(Address)
+      .max(2)
+      .meta({ "x-kubernetes-list-type": "atomic" })
+      .describe("Cluster IPs of the Service before the gateways: where clients send to.")
+      .exactOptional(),
+  })
+  .describe("What the operator has seen.");
+export type EgressStatus = z.infer<typeof EgressStatus>;
+
+/** An Egress as the API server returns it. */
+export const Egress = withCel(
+  z
+    .object({
+      apiVersion: z.string().exactOptional(),
+      kind: z.string().exactOptional(),
+      metadata: ObjectMeta,
+      spec: EgressSpec,
+      status: EgressStatus.exactOptional(),
+    })
+    .describe(
+      "A NAT gateway service. Pods opt in with the annotation egress.coil.cybozu.com/<namespace>: <name>; what they " +
+        "send to the destinations then leaves the cluster from the address of a gateway pod.",
+    ),
+  {
+    rule: "self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",
+    message:
+      "the name of an Egress is also that of its Service: at most 63 lower-case letters, digits and '-', " +
+      "beginning with a letter",
+  },
+);
+export type Egress = z.infer<typeof Egress>;

@@ -1,0 +1,8 @@
+/** The API of egress-nat: its resources, and the names that its programs share. */
+
+export * from "./egress.ts";
+export * from "./egress-client-slice.ts";
+export * from "./names.ts";
+export * from "./object-meta.ts";
+export * from "./pod-template.ts";
+export * from "./resource.ts";

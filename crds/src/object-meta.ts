@@ -1,0 +1,27 @@
+import { z } from "zod";
+
+/** An entry of metadata.ownerReferences. */
+export const OwnerReference = z.object({
+  apiVersion: z.string(),
+  kind: z.string(),
+  name: z.string(),
+  uid: z.string(),
+  controller: z.boolean().exactOptional(),
+  blockOwnerDeletion: z.boolean().exactOptional(),
+});
+export type OwnerReference = z.infer<typeof OwnerReference>;
+
+/** Metadata of a namespaced custom resource as the API server returns it. */
+export const ObjectMeta = z.object({
+  name: z.string(),
+  namespace: z.string(),
+  uid: z.string(),
+  generation: z.int(),
+  resourceVersion: z.string().exactOptional(),
+  creationTimestamp: z.string().exactOptional(),
+  deletionTimestamp: z.string().exactOptional(),
+  labels: z.record(z.string(), z.string()).exactOptional(),
+  annotations: z.record(z.string(), z.string()).exactOptional(),
+  ownerReferences: z.array(OwnerReference).exactOptional(),
+});
+export type ObjectMeta = z.infer<typeof ObjectMeta>;
