@@ -1,0 +1,80 @@
+/** CustomResourceDefinitions from zod schemas. */
+
+import type { z } from "zod";
+import type { Resource } from "../resource.ts";
+import { type Schema, structuralSchema } from "./structural.ts";
+
+/** What a CRD says besides the schema. */
+export interface Presentation {
+  readonly shortNames: readonly string[];
+  readonly categories?: readonly string[];
+  readonly printerColumns: readonly PrinterColumn[];
+  readonly subresources?: Readonly<Record<string, unknown>>;
+}
+
+/** https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#additional-printer-columns */
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: "string" | "integer" | "date";
+  readonly jsonPath: string;
+  readonly description: string;
+  /** 1: only with `-o wide`. */
+  readonly priority?: 1;
+}
+
+/**
+ * @param resource where the resource lives
+ * @param schema the zod schema of its objects; the API server itself describes apiVersion, kind and metadata
+ * @param presentation names, columns and subresources
+ * @returns an apiextensions.k8s.io/v1 CustomResourceDefinition
+ */
+export function customResourceDefinition(
+  resource: Resource,
+  schema: z.ZodObject,
+  presentation: Presentation,
+) {
+  const { group, version, plural, kind, namespaced } = resource;
+  const { shortNames, categories, printerColumns, subresources } = presentation;
+  return {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: namespaced ? "Namespaced" : "Cluster",
+      names: {
+        plural,
+        singular: kind.toLowerCase(),
+        kind,
+        listKind: `${kind}List`,
+        shortNames,
+        ...(categories && { categories }),
+      },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: objectSchema(schema) },
+          ...(subresources && { subresources }),
+          additionalPrinterColumns: printerColumns,
+        },
+      ],
+    },
+  };
+}
+
+function objectSchema(schema: z.ZodObject): Schema {
+  const own = structuralSchema(schema);
+  const { apiVersion: _, kind: __, metadata: ___, ...properties } = own.properties ?? {};
+  return {
+    ...own,
+    properties: {
+      apiVersion: { type: "string" },
+      kind: { type: "string" },
+      metadata: { type: "object" },
+      ...properties,
+    },
+    required: own.required?.filter((name) => name !== "metadata") ?? [],
+  };
+}

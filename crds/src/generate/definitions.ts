@@ -1,0 +1,108 @@
+/** The CRDs of egress-nat. */
+
+import { Egress } from "../egress.ts";
+import { EgressClientSlice } from "../egress-client-slice.ts";
+import { EGRESS_RESOURCE, SLICE_RESOURCE } from "../resource.ts";
+import { customResourceDefinition, type PrinterColumn } from "./crd.ts";
+import type { Schema } from "./structural.ts";
+
+const AGE: PrinterColumn = {
+  name: "Age",
+  type: "date",
+  jsonPath: ".metadata.creationTimestamp",
+  description: "Time since it was created.",
+};
+
+/**
+ * @param podTemplate the schema that stands for spec.template
+ * @returns file names and the definitions in them
+ */
+export function definitions(podTemplate: Schema): Readonly<Record<string, unknown>> {
+  return {
+    "egresses.yaml": withPodTemplate(egresses, podTemplate),
+    "egressclientslices.yaml": slices,
+  };
+}
+
+const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
+  shortNames: ["eg"],
+  subresources: {
+    status: {},
+    scale: {
+      specReplicasPath: ".spec.replicas",
+      statusReplicasPath: ".status.replicas",
+      labelSelectorPath: ".status.selector",
+    },
+  },
+  printerColumns: [
+    {
+      name: "Destinations",
+      type: "string",
+      jsonPath: ".spec.destinations",
+      description: "Networks that clients reach through it.",
+    },
+    {
+      name: "Ready",
+      type: "integer",
+      jsonPath: ".status.readyReplicas",
+      description: "Gateways that are ready.",
+    },
+    {
+      name: "Replicas",
+      type: "integer",
+      jsonPath: ".spec.replicas",
+      description: "Gateways that should be.",
+    },
+    AGE,
+    {
+      name: "Degraded",
+      type: "string",
+      jsonPath: ".status.conditions[?(@.type=='Degraded')].reason",
+      description: "What needs a person, if anything.",
+      priority: 1,
+    },
+    {
+      name: "Service IPs",
+      type: "string",
+      jsonPath: ".status.serviceIPs",
+      description: "Addresses that clients send to.",
+      priority: 1,
+    },
+  ],
+});
+
+const slices = customResourceDefinition(SLICE_RESOURCE, EgressClientSlice, {
+  shortNames: ["egcs"],
+  printerColumns: [
+    {
+      name: "Egress",
+      type: "string",
+      jsonPath: ".metadata.labels.coil\\.cybozu\\.com/egress",
+      description: "The Egress of the clients.",
+    },
+    { name: "Node", type: "string", jsonPath: ".nodeName", description: "The node of the clients." },
+    {
+      name: "Clients",
+      type: "string",
+      jsonPath: ".clients[*].name",
+      description: "The pods.",
+      priority: 1,
+    },
+    AGE,
+  ],
+});
+
+function withPodTemplate(definition: typeof egresses, podTemplate: Schema): unknown {
+  const versions = definition.spec.versions.map((version) => {
+    const root = version.schema.openAPIV3Schema;
+    const spec = root.properties?.spec ?? {};
+    const description = spec.properties?.template?.description;
+    const template = { ...podTemplate, ...(description === undefined ? {} : { description }) };
+    const properties = {
+      ...root.properties,
+      spec: { ...spec, properties: { ...spec.properties, template } },
+    };
+    return { ...version, schema: { openAPIV3Schema: { ...root, properties } } };
+  });
+  return { ...definition, spec: { ...definition.spec, versions } };
+}
