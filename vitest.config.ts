@@ -11,9 +11,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["*/src/**/*.test.ts", "test/**/*.test.ts"],
-          exclude: [
-            "**/node_modules/**", "**/*.api.test.ts", "**/*.datapath.test.ts", "test/e2e/**",
-          ],
+          exclude: ["**/node_modules/**", "**/*.api.test.ts", "**/*.datapath.test.ts", "test/e2e/**"],
         },
       },
       {
@@ -36,7 +34,12 @@ export default defineConfig({
       },
       {
         ...source,
-        test: { ...onRealSystems, name: "e2e", include: ["test/e2e/**/*.e2e.test.ts"], globalSetup: "test/e2e/cluster.ts" },
+        test: {
+          ...onRealSystems,
+          name: "e2e",
+          include: ["test/e2e/**/*.e2e.test.ts"],
+          globalSetup: "test/e2e/cluster.ts",
+        },
       },
     ],
   },

@@ -1,0 +1,45 @@
+import { execa } from "execa";
+import { Listr, PRESET_TIMER } from "listr2";
+import type { Tally } from "./tally.ts";
+
+/** One command that passes or fails as a whole. */
+export interface Check {
+  readonly title: string;
+  readonly command: readonly [file: string, ...args: string[]];
+}
+
+/**
+ * Runs checks side by side, shows the output of those that failed, and counts them.
+ *
+ * @param signal ends the commands
+ */
+export async function runChecks(checks: readonly Check[], root: string, signal: AbortSignal): Promise<Tally> {
+  const complaints: string[] = [];
+  const tasks = new Listr(
+    checks.map(({ title, command: [file, ...args] }) => ({
+      title,
+      task: async () => {
+        const result = await execa(file, args, {
+          cwd: root,
+          all: true,
+          cancelSignal: signal,
+          preferLocal: true,
+          localDir: root,
+          reject: false,
+        });
+        if (!result.failed) return;
+        complaints.push(`--- ${title}: ${[file, ...args].join(" ")}\n${result.all || result.message}`);
+        throw new Error(`${title} failed`);
+      },
+    })),
+    {
+      concurrent: 2,
+      exitOnError: false,
+      rendererOptions: { timer: PRESET_TIMER, showErrorMessage: false, collapseErrors: true },
+      fallbackRendererOptions: { timer: PRESET_TIMER },
+    },
+  );
+  await tasks.run();
+  for (const complaint of complaints) console.error(`\n${complaint}`);
+  return { passed: checks.length - complaints.length, failed: complaints.length, skipped: 0 };
+}

@@ -1,0 +1,71 @@
+import { runChecks } from "./checks.ts";
+import { sum, type Tally } from "./tally.ts";
+import { runVitest } from "./vitest.ts";
+
+/** What a stage may use: the checkout, a folder that is removed afterwards, and what the user asked for. */
+export interface StageContext {
+  readonly root: string;
+  readonly scratch: string;
+  readonly signal: AbortSignal;
+  /** For vitest: parts of file names. */
+  readonly filters: readonly string[];
+  /** Lets the formatter and the linters repair what they can. */
+  readonly fix: boolean;
+}
+
+export interface Stage {
+  readonly name: string;
+  readonly summary: string;
+  readonly run: (context: StageContext) => Promise<Tally>;
+}
+
+const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarning"] as const;
+
+/** What `npm test` runs, in this order. */
+export const STAGES: readonly Stage[] = [
+  { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
+  vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
+  vitestStage("api", "against a real apiserver"),
+  vitestStage("datapath", "against a real kernel, in a virtual machine"),
+  vitestStage("e2e", "the installed product on a real cluster"),
+];
+
+/** What `npm run test:nightly` adds: the same cluster cases at length, and on clusters of another make. */
+export const NIGHTLY_STAGES: readonly Stage[] = [
+  vitestStage("e2e", "at length", { name: "e2e-long", environment: { E2E_LENGTH: "long" } }),
+  vitestStage("e2e", "kube-proxy in iptables mode, ranges outside RFC 1918", {
+    name: "e2e-iptables",
+    environment: { E2E_KUBE_PROXY: "iptables", E2E_RANGES: "public" },
+  }),
+];
+
+async function lint({ root, signal, fix }: StageContext): Promise<Tally> {
+  // Types come first: they write the declarations that the promise rules read.
+  const types = await runChecks([{ title: "types", command: ["tsc", "-b"] }], root, signal);
+  const others = await runChecks(
+    [
+      { title: "format and lint rules", command: ["biome", "check", ...(fix ? ["--write"] : []), "."] },
+      { title: "promises", command: ["eslint", ...(fix ? ["--fix"] : []), "."] },
+      {
+        title: "generated files",
+        command: [...NODE, "crds/src/generate/main.ts", ...(fix ? [] : ["--check"])],
+      },
+    ],
+    root,
+    signal,
+  );
+  return sum([types, others]);
+}
+
+function vitestStage(
+  project: string,
+  summary: string,
+  options: { readonly name?: string; readonly environment?: Readonly<Record<string, string>> } = {},
+): Stage {
+  return {
+    name: options.name ?? project,
+    summary,
+    run: ({ root, scratch, signal, filters }) =>
+      runVitest({ project, filters, environment: options.environment ?? {} }, root, scratch, signal),
+  };
+}

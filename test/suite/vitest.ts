@@ -1,0 +1,48 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { execa } from "execa";
+import type { Tally } from "./tally.ts";
+import { tallyOf } from "./vitest-report.ts";
+
+export interface VitestRun {
+  /** Name of the project in vitest.config.ts. */
+  readonly project: string;
+  readonly filters: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/**
+ * Runs one project of vitest.config.ts with its output on this terminal, and counts its tests.
+ *
+ * @param scratch a folder for vitest's report; the caller removes it
+ * @param signal ends vitest
+ */
+export async function runVitest(
+  run: VitestRun,
+  root: string,
+  scratch: string,
+  signal: AbortSignal,
+): Promise<Tally> {
+  const report = join(scratch, `${run.project}.json`);
+  await execa(
+    "vitest",
+    [
+      "run",
+      `--project=${run.project}`,
+      "--reporter=default",
+      "--reporter=json",
+      `--outputFile.json=${report}`,
+      ...run.filters,
+    ],
+    {
+      cwd: root,
+      env: run.environment,
+      stdio: "inherit",
+      preferLocal: true,
+      localDir: root,
+      cancelSignal: signal,
+      reject: false,
+    },
+  );
+  return tallyOf(await readFile(report, "utf8").catch(() => undefined));
+}
