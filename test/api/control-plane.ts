@@ -1,0 +1,85 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+import type { TestProject } from "vitest/node";
+import { type ControlPlane, startControlPlane } from "../cluster/control-plane.ts";
+import type { ControlPlanePlan } from "../cluster/control-plane-commands.ts";
+import { kubectlBinary } from "../cluster/kubectl.ts";
+import { exists } from "../system/cache.ts";
+import { freePorts } from "../system/free-ports.ts";
+import type { ApiserverAction } from "./apiserver.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Path of an administrator's kubeconfig. */
+    kubeconfig: string;
+    /** URL of etcd, plain HTTP. */
+    etcdUrl: string;
+    /** Where `apiserver.ts` sends what should happen to the apiserver. */
+    apiserverHandle: string;
+  }
+}
+
+const CRDS = join(import.meta.dirname, "../../crds/crds");
+
+/** A plan for an apiserver and etcd on loopback, with ports of their own: as many as one likes run side by side. */
+export async function loopbackPlan(folder: string): Promise<ControlPlanePlan> {
+  const [etcd = 0, etcdPeer = 0, apiserver = 0, controllerManager = 0, scheduler = 0] = await freePorts(5);
+  return {
+    folder,
+    address: "127.0.0.1",
+    ports: { etcd, etcdPeer, apiserver, controllerManager, scheduler },
+    serviceCidrs: ["10.96.0.0/16", "fd00:96::/112"],
+    podCidrs: ["10.244.0.0/16", "fd00:244::/56"],
+    controllers: false,
+    lifetime: "owner",
+  };
+}
+
+/** vitest's globalSetup of `*.api.test.ts`: a real apiserver with the project's CRDs, gone when the tests are. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = await mkdtemp(join(tmpdir(), "egress-nat-api-"));
+  const controlPlane = await startControlPlane(await loopbackPlan(folder));
+  if (await exists(CRDS)) {
+    const kubectl = [`--kubeconfig=${controlPlane.kubeconfig}`];
+    await execa(await kubectlBinary(), [...kubectl, "apply", "--server-side", `--filename=${CRDS}`]);
+    await execa(await kubectlBinary(), [
+      ...kubectl,
+      "wait",
+      "--for=condition=Established",
+      "--timeout=30s",
+      `--filename=${CRDS}`,
+    ]);
+  }
+  const handle = await serveHandle(controlPlane);
+  project.provide("kubeconfig", controlPlane.kubeconfig);
+  project.provide("etcdUrl", controlPlane.etcdUrl);
+  project.provide("apiserverHandle", `http://127.0.0.1:${(handle.address() as AddressInfo).port}`);
+  return async () => {
+    handle.close();
+    await controlPlane.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+}
+
+// The tests run in other processes. What they started themselves would end with them, so they ask this one.
+async function serveHandle(controlPlane: ControlPlane): Promise<Server> {
+  const actions: Record<ApiserverAction, () => Promise<void> | void> = {
+    kill: () => controlPlane.kill("apiserver"),
+    start: () => controlPlane.start("apiserver"),
+    pause: () => controlPlane.pause("apiserver"),
+    resume: () => controlPlane.resume("apiserver"),
+  };
+  const server = createServer((request, response) => {
+    const action = actions[(request.url ?? "").slice(1) as ApiserverAction];
+    Promise.resolve(action?.()).then(
+      () => response.writeHead(action === undefined ? 404 : 200).end(),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return server;
+}

@@ -1,0 +1,94 @@
+import { access, constants, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { execa } from "execa";
+import { TestBedError } from "./failure.ts";
+
+/** The commands that the test bed runs, and the Debian packages that hold them. */
+const PACKAGE_OF = {
+  busybox: "busybox-static",
+  buildah: "buildah",
+  containerd: "containerd",
+  conntrack: "conntrack",
+  cpio: "cpio",
+  ctr: "containerd",
+  curl: "curl",
+  ip: "iproute2",
+  iptables: "iptables",
+  "mkfs.ext4": "e2fsprogs",
+  mmdebstrap: "mmdebstrap",
+  modprobe: "kmod",
+  nft: "nftables",
+  nsenter: "util-linux",
+  openssl: "openssl",
+  "qemu-system-x86_64": "qemu-system-x86",
+  runc: "runc",
+  setpriv: "util-linux",
+  socat: "socat",
+  unzip: "unzip",
+} as const;
+
+export type Command = keyof typeof PACKAGE_OF;
+
+const SEARCH_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/**
+ * Makes sure that commands and files are there. As root on Debian it installs what is missing and says so.
+ *
+ * @param commands commands, looked up where Debian installs them
+ * @param files other files, each with the package that holds it
+ * @throws TestBedError `packages-missing`, with the command that installs them; `not-debian-12`
+ */
+export async function needCommands(
+  commands: readonly Command[],
+  files: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const packages = new Set<string>();
+  for (const command of commands) {
+    if (!(await isInstalled(command))) packages.add(PACKAGE_OF[command]);
+  }
+  for (const [file, debianPackage] of Object.entries(files)) {
+    if (!(await isReadable(file))) packages.add(debianPackage);
+  }
+  if (packages.size > 0) await install([...packages].sort());
+}
+
+async function install(packages: readonly string[]): Promise<void> {
+  const command = `apt-get install -y --no-install-recommends ${packages.join(" ")}`;
+  const release = await readFile("/etc/debian_version", "utf8").catch(() => "");
+  if (!release.startsWith("12")) {
+    throw new TestBedError(
+      "not-debian-12",
+      `missing: ${packages.join(", ")}. This machine is not Debian 12, for which the package names hold; ` +
+        `install what corresponds to: ${command}`,
+    );
+  }
+  if (process.getuid?.() !== 0) {
+    throw new TestBedError(
+      "packages-missing",
+      `missing: ${packages.join(", ")}. Install with: sudo ${command}`,
+    );
+  }
+  console.error(`installing Debian packages: ${packages.join(" ")}`);
+  await execa("apt-get", ["update", "-qq"], { reject: false });
+  const [file, ...arguments_] = command.split(" ") as [string, ...string[]];
+  const { exitCode, all } = await execa(file, arguments_, {
+    env: { DEBIAN_FRONTEND: "noninteractive" },
+    reject: false,
+    all: true,
+  });
+  if (exitCode !== 0) throw new TestBedError("packages-missing", `${command} failed:\n${all}`);
+}
+
+async function isInstalled(command: string): Promise<boolean> {
+  for (const folder of SEARCH_PATH) {
+    if (await isReadable(join(folder, command))) return true;
+  }
+  return false;
+}
+
+function isReadable(file: string): Promise<boolean> {
+  return access(file, constants.R_OK).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,77 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { execa } from "execa";
+import { cachedFolder, contentHash, filesIn } from "./cache.ts";
+import { TestBedError } from "./failure.ts";
+
+const GO_VERSION = { major: 1, minor: 25 };
+
+export interface GoProgram {
+  readonly name: string;
+  /** Folder with go.mod, go.sum and the program's main package. */
+  readonly folder: string;
+  /** The required module whose version names the program, such as k8s.io/kubernetes. */
+  readonly versionOf?: string;
+  /** Linker flags, given that version without its "v". */
+  readonly linkerFlags?: (version: string) => readonly string[];
+}
+
+/**
+ * Builds a static executable, once per content of its folder.
+ *
+ * @returns the path of the executable in the cache
+ * @throws TestBedError `go-missing`, `go-too-old`, `go-build-failed`
+ */
+export async function goProgram(program: GoProgram): Promise<string> {
+  const goMod = await readFile(join(program.folder, "go.mod"), "utf8");
+  const version = program.versionOf === undefined ? "0" : requiredVersion(goMod, program.versionOf);
+  const linkerFlags = ["-s", "-w", ...(program.linkerFlags?.(version) ?? [])].join(" ");
+  const hash = await contentHash({ texts: [linkerFlags], files: await filesIn(program.folder) });
+  const folder = await cachedFolder(program.name, `${version}-${hash}`, async (draft) => {
+    await checkGo();
+    const output = join(draft, program.name);
+    const build = await execa(
+      "go",
+      ["build", "-mod=readonly", `-ldflags=${linkerFlags}`, "-o", output, "."],
+      {
+        cwd: program.folder,
+        env: { CGO_ENABLED: "0", GOWORK: "off" },
+        reject: false,
+        all: true,
+      },
+    );
+    if (build.exitCode !== 0) {
+      throw new TestBedError("go-build-failed", `go build of ${program.folder} failed:\n${build.all}`);
+    }
+  });
+  return join(folder, program.name);
+}
+
+/**
+ * @param goMod the text of a go.mod
+ * @param module the path of a module that it requires
+ * @returns its version without the leading "v"
+ */
+export function requiredVersion(goMod: string, module: string): string {
+  for (const line of goMod.split("\n")) {
+    const [path, version] = line
+      .replace(/^require/, "")
+      .trim()
+      .split(/\s+/);
+    if (path === module && version?.startsWith("v")) return version.slice(1);
+  }
+  throw new TestBedError(
+    "go-module-missing",
+    `go.mod does not require ${module}: run go get ${module}@latest`,
+  );
+}
+
+async function checkGo(): Promise<void> {
+  const { stdout, exitCode } = await execa("go", ["env", "GOVERSION"], { reject: false });
+  const wanted = `Go ${GO_VERSION.major}.${GO_VERSION.minor} or newer is needed; see https://go.dev/doc/install`;
+  if (exitCode !== 0) throw new TestBedError("go-missing", `the command go was not found. ${wanted}`);
+  const [major = 0, minor = 0] = stdout.replace(/^go/, "").split(".").map(Number);
+  if (major < GO_VERSION.major || (major === GO_VERSION.major && minor < GO_VERSION.minor)) {
+    throw new TestBedError("go-too-old", `go is ${stdout}. ${wanted}`);
+  }
+}
