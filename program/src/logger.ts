@@ -1,0 +1,31 @@
+import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+
+export type { Logger } from "pino";
+
+export interface LoggerOptions {
+  /** Name of the program, in every line. */
+  readonly name: string;
+  /** trace, debug, info, warn, error, fatal or silent; $LOG_LEVEL, then info, where it is absent. */
+  readonly level?: string;
+  /** Where lines go; standard error where it is absent, so that standard output stays free for answers. */
+  readonly stream?: DestinationStream;
+}
+
+/**
+ * A logger that writes one JSON object per line.
+ *
+ * Lines are written synchronously: the last words of a program that dies are the ones worth reading.
+ */
+export function createLogger(options: LoggerOptions): Logger {
+  const { name, level = process.env.LOG_LEVEL || "info", stream } = options;
+  return pino(
+    {
+      name,
+      level: level in pino.levels.values || level === "silent" ? level : "info",
+      base: { name },
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    stream ?? destination({ fd: process.stderr.fd, sync: true }),
+  );
+}
