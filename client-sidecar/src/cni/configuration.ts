@@ -1,0 +1,110 @@
+/** The network configuration that the container runtime writes to the plugin's stdin. */
+
+import { podAddresses } from "./address.ts";
+import { CniError, CniErrorCode } from "./error.ts";
+import type { Attachment } from "./invocation.ts";
+import { isObject, type JsonObject } from "./json.ts";
+import { CURRENT_VERSION } from "./version.ts";
+
+/** The capability by which containerd and CRI-O hand a pod's annotations to a plugin. */
+export const ANNOTATIONS_CAPABILITY = "io.kubernetes.cri.pod-annotations";
+
+export type Annotations = Readonly<Record<string, string>>;
+
+/**
+ * @throws CniError 6 when stdin is no JSON object
+ */
+export function parseConfiguration(stdin: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(stdin);
+  } catch (cause) {
+    throw new CniError(
+      CniErrorCode.decodingFailure,
+      `the network configuration on stdin is not JSON: ${cause instanceof Error ? cause.message : cause}`,
+    );
+  }
+  if (isObject(value)) return value;
+  throw new CniError(CniErrorCode.decodingFailure, "the network configuration on stdin is no JSON object");
+}
+
+/**
+ * @throws CniError 7 when cniVersion is missing or no string
+ */
+export function configurationVersion(configuration: JsonObject): string {
+  const version = configuration.cniVersion;
+  if (typeof version === "string") return version;
+  throw new CniError(
+    CniErrorCode.invalidConfiguration,
+    "cniVersion is missing from the network configuration, or is no string",
+    `write ${CURRENT_VERSION} into the node's CNI configuration`,
+  );
+}
+
+/** A result of the plugins before this one, and the pod's addresses in it. */
+export interface PreviousResult {
+  readonly value: JsonObject;
+  readonly addresses: readonly string[];
+}
+
+/**
+ * @throws CniError 7 when prevResult is missing or malformed
+ */
+export function previousResult(configuration: JsonObject): PreviousResult {
+  const value = configuration.prevResult;
+  if (!isObject(value)) {
+    throw new CniError(
+      CniErrorCode.invalidConfiguration,
+      "prevResult is missing from the network configuration, or is no object",
+      "egress-nat is a chained plugin: it comes after the plugin that makes the interface, in a .conflist",
+    );
+  }
+  const addresses = podAddresses(value);
+  if (addresses !== undefined) return { value, addresses };
+  throw new CniError(
+    CniErrorCode.invalidConfiguration,
+    "prevResult holds a malformed address",
+    'each entry of prevResult.ips needs an "address" like 192.0.2.1/24',
+  );
+}
+
+/**
+ * @returns the pod's annotations; undefined where the runtime does not pass them
+ * @throws CniError 7 when they are malformed
+ */
+export function podAnnotations(configuration: JsonObject): Annotations | undefined {
+  const runtimeConfig = configuration.runtimeConfig;
+  if (!isObject(runtimeConfig) || !(ANNOTATIONS_CAPABILITY in runtimeConfig)) return undefined;
+  // Go writes a map that was never made as null: a pod without annotations.
+  const annotations = runtimeConfig[ANNOTATIONS_CAPABILITY] ?? {};
+  if (isObject(annotations) && Object.values(annotations).every((value) => typeof value === "string")) {
+    return annotations as Annotations;
+  }
+  throw new CniError(
+    CniErrorCode.invalidConfiguration,
+    `runtimeConfig["${ANNOTATIONS_CAPABILITY}"] is no map of strings`,
+  );
+}
+
+/**
+ * The attachments that GC is to keep.
+ *
+ * @throws CniError 7 when they are missing or malformed: nothing is removed on a guess
+ */
+export function validAttachments(configuration: JsonObject): readonly Attachment[] {
+  const list = configuration["cni.dev/valid-attachments"];
+  if (Array.isArray(list)) {
+    const attachments = list.map((entry) => {
+      const { containerID: containerId, ifname } = isObject(entry) ? entry : {};
+      return typeof containerId === "string" && typeof ifname === "string"
+        ? { containerId, ifname }
+        : undefined;
+    });
+    if (attachments.every((attachment) => attachment !== undefined)) return attachments;
+  }
+  throw new CniError(
+    CniErrorCode.invalidConfiguration,
+    "cni.dev/valid-attachments is missing from the network configuration, or malformed",
+    'each entry needs "containerID" and "ifname"',
+  );
+}

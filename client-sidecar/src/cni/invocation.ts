@@ -1,0 +1,93 @@
+/** The parameters of one execution of the plugin: CNI specification 1.1, section 2 "Parameters". */
+
+import { CniError, CniErrorCode } from "./error.ts";
+
+export const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"] as const;
+export type Command = (typeof COMMANDS)[number];
+
+/** `CNI_*` variables, as the container runtime sets them. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface Attachment {
+  readonly containerId: string;
+  readonly ifname: string;
+}
+
+/** The pod that the container runtime names in CNI_ARGS. */
+export interface PodReference {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid?: string;
+}
+
+/** Kernel: IFNAMSIZ, with the terminating zero. */
+const MAX_IFNAME_LENGTH = 15;
+
+/**
+ * @throws CniError 4 when CNI_COMMAND is missing or not known
+ */
+export function parseCommand(environment: Environment): Command {
+  const text = environment.CNI_COMMAND ?? "";
+  const command = COMMANDS.find((known) => known === text);
+  if (command !== undefined) return command;
+  throw new CniError(
+    CniErrorCode.invalidEnvironment,
+    `CNI_COMMAND is "${text}"; it must be one of ${COMMANDS.join(", ")}`,
+    "this program is a CNI plugin: the container runtime runs it",
+  );
+}
+
+/**
+ * @throws CniError 4 when CNI_CONTAINERID is missing or malformed; the id is used as a file's name
+ */
+export function parseContainerId(environment: Environment): string {
+  const id = environment.CNI_CONTAINERID ?? "";
+  if (/^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/.test(id)) return id;
+  throw new CniError(
+    CniErrorCode.invalidEnvironment,
+    `CNI_CONTAINERID is "${id}"; it must begin with a letter or digit and hold only letters, digits, "_", "." and "-"`,
+  );
+}
+
+/**
+ * @throws CniError 4 when CNI_IFNAME is missing or is no name of an interface
+ */
+export function parseIfname(environment: Environment): string {
+  const name = environment.CNI_IFNAME ?? "";
+  const valid = /^[^\s/:]+$/.test(name) && name.length <= MAX_IFNAME_LENGTH && name !== "." && name !== "..";
+  if (valid) return name;
+  throw new CniError(
+    CniErrorCode.invalidEnvironment,
+    `CNI_IFNAME is "${name}"; it must be the name of an interface, at most ${MAX_IFNAME_LENGTH} characters`,
+  );
+}
+
+/**
+ * @throws CniError 4 when CNI_NETNS is missing or not absolute
+ */
+export function parseNetns(environment: Environment): string {
+  const path = environment.CNI_NETNS ?? "";
+  if (path.startsWith("/")) return path;
+  throw new CniError(
+    CniErrorCode.invalidEnvironment,
+    `CNI_NETNS is "${path}"; it must be the absolute path of a network namespace`,
+  );
+}
+
+/**
+ * The pod in CNI_ARGS (`K8S_POD_NAMESPACE=...;K8S_POD_NAME=...`).
+ *
+ * @returns undefined where the container is no Kubernetes pod
+ */
+export function parsePod(environment: Environment): PodReference | undefined {
+  const pairs = (environment.CNI_ARGS ?? "").split(";").map((pair) => {
+    const at = pair.indexOf("=");
+    return [pair.slice(0, at), pair.slice(at + 1)] as const;
+  });
+  const args = new Map(pairs);
+  const namespace = args.get("K8S_POD_NAMESPACE") ?? "";
+  const name = args.get("K8S_POD_NAME") ?? "";
+  const uid = args.get("K8S_POD_UID") ?? "";
+  if (namespace === "" || name === "") return undefined;
+  return uid === "" ? { namespace, name } : { namespace, name, uid };
+}

@@ -1,0 +1,243 @@
+/** The CNI plugin: decides from the configuration whether the pod concerns this product, and if so asks the node agent. */
+
+import { join } from "node:path";
+import {
+  AGENT_SOCKET,
+  CLIENT_ANNOTATION_PREFIX,
+  GATEWAY_ANNOTATION,
+  RUN_DIRECTORY,
+} from "@egress-nat/crds/names";
+import { StateDirectory } from "../state/state-directory.ts";
+import { callAgent } from "./agent-call.ts";
+import {
+  type Annotations,
+  configurationVersion,
+  parseConfiguration,
+  podAnnotations,
+  previousResult,
+  validAttachments,
+} from "./configuration.ts";
+import { CniError, CniErrorCode } from "./error.ts";
+import {
+  type Command,
+  type Environment,
+  type PodReference,
+  parseCommand,
+  parseContainerId,
+  parseIfname,
+  parseNetns,
+  parsePod,
+} from "./invocation.ts";
+import type { JsonObject } from "./json.ts";
+import type { AddRequest, AgentRequest } from "./protocol.ts";
+import { assertVersion, CURRENT_VERSION, SUPPORTED_VERSIONS } from "./version.ts";
+
+/** Above the agent's own deadline for gateways, below the two minutes that kubelet gives the runtime. */
+const ADD_TIMEOUT_MS = 60_000;
+
+/** Beyond it a tombstone does what the agent would have done. */
+const DELETE_TIMEOUT_MS = 5_000;
+const CHECK_TIMEOUT_MS = 10_000;
+
+/** What the runtime sees of one execution. */
+export interface Outcome {
+  readonly exitCode: 0 | 1;
+  readonly stdout: string;
+}
+
+/**
+ * One execution of the plugin, by the CNI specification 1.1 (https://www.cni.dev/docs/spec/).
+ *
+ * @param environment the CNI_* variables
+ * @param stdin the network configuration
+ * @param runDirectory the state shared with the agent, and the agent's socket in it
+ */
+export async function runPlugin(
+  environment: Environment,
+  stdin: string,
+  runDirectory: string = RUN_DIRECTORY,
+): Promise<Outcome> {
+  let version: string = CURRENT_VERSION;
+  try {
+    const command = parseCommand(environment);
+    const configuration = readConfiguration(command, stdin);
+    const stated = configuration.cniVersion;
+    if (typeof stated === "string") version = stated;
+    const result = await new Plugin(environment, configuration, runDirectory).run(command);
+    return { exitCode: 0, stdout: result === undefined ? "" : `${JSON.stringify(result)}\n` };
+  } catch (error) {
+    return { exitCode: 1, stdout: `${JSON.stringify(errorResult(error, version))}\n` };
+  }
+}
+
+/** DEL needs nothing from it but the version for an error, and must not fail for it. */
+function readConfiguration(command: Command, stdin: string): JsonObject {
+  try {
+    return parseConfiguration(stdin);
+  } catch (error) {
+    if (command === "DEL" || (command === "VERSION" && stdin.trim() === "")) return {};
+    throw error;
+  }
+}
+
+class Plugin {
+  readonly #environment: Environment;
+  readonly #configuration: JsonObject;
+  readonly #state: StateDirectory;
+  readonly #socketPath: string;
+
+  constructor(environment: Environment, configuration: JsonObject, runDirectory: string) {
+    this.#environment = environment;
+    this.#configuration = configuration;
+    this.#state = new StateDirectory(runDirectory);
+    this.#socketPath = join(runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length));
+  }
+
+  async run(command: Command): Promise<JsonObject | undefined> {
+    if (command === "VERSION") return this.#version();
+    if (command === "DEL") return this.#delete(parseContainerId(this.#environment));
+    assertVersion(configurationVersion(this.#configuration), command);
+    switch (command) {
+      case "ADD":
+        return this.#add();
+      case "CHECK":
+        return this.#check();
+      case "GC":
+        return this.#collectGarbage();
+      case "STATUS":
+        // Ready without the agent: a failure here would make the node NotReady, and with it hold up pods that need no agent.
+        return undefined;
+    }
+  }
+
+  #version(): JsonObject {
+    return {
+      cniVersion: this.#configuration.cniVersion ?? CURRENT_VERSION,
+      supportedVersions: SUPPORTED_VERSIONS,
+    };
+  }
+
+  async #add(): Promise<JsonObject> {
+    const containerId = parseContainerId(this.#environment);
+    const netns = parseNetns(this.#environment);
+    const ifname = parseIfname(this.#environment);
+    const { value, addresses } = previousResult(this.#configuration);
+    const pod = parsePod(this.#environment);
+    const annotations = podAnnotations(this.#configuration);
+    this.#refuseBuried(addresses);
+    const concerns = annotations === undefined ? undefined : concerning(annotations);
+    if (concerns !== undefined && Object.keys(concerns).length === 0) return value;
+    if (pod === undefined) {
+      if (concerns === undefined) return value; // no Kubernetes pod: nothing in it can opt in
+      throw new CniError(
+        CniErrorCode.invalidEnvironment,
+        "CNI_ARGS does not name the pod (K8S_POD_NAMESPACE, K8S_POD_NAME), but its annotations ask for an Egress",
+        "the container runtime sets it: containerd and CRI-O do",
+      );
+    }
+    const request = { operation: "add", containerId, netns, ifname, pod, addresses } as const;
+    await this.#askForAdd(concerns === undefined ? request : { ...request, annotations: concerns });
+    return value;
+  }
+
+  async #askForAdd(request: AddRequest): Promise<void> {
+    const what = request.annotations === undefined ? "may be" : "is";
+    await this.#ask(
+      request,
+      ADD_TIMEOUT_MS,
+      `pod ${podName(request.pod)} ${what} a client or gateway of an Egress`,
+    );
+  }
+
+  /** Always succeeds: where the agent does not answer, tombstones keep the addresses out of use until it does. */
+  async #delete(containerId: string): Promise<undefined> {
+    if (!this.#state.hasRecord(containerId)) return;
+    try {
+      await this.#call({ operation: "delete", containerId }, DELETE_TIMEOUT_MS);
+    } catch {
+      this.#bury(containerId);
+    }
+  }
+
+  async #check(): Promise<undefined> {
+    const containerId = parseContainerId(this.#environment);
+    parseNetns(this.#environment);
+    parseIfname(this.#environment);
+    previousResult(this.#configuration);
+    if (!this.#state.hasRecord(containerId)) return;
+    await this.#ask(
+      { operation: "check", containerId },
+      CHECK_TIMEOUT_MS,
+      "the pod is a client of an Egress",
+    );
+  }
+
+  async #collectGarbage(): Promise<undefined> {
+    const valid = new Set(validAttachments(this.#configuration).map(({ containerId }) => containerId));
+    const stale = this.#state.recordIds().filter((containerId) => !valid.has(containerId));
+    await Promise.all(stale.map((containerId) => this.#delete(containerId)));
+  }
+
+  #refuseBuried(addresses: readonly string[]): void {
+    const buried = addresses.find((address) => this.#state.hasTombstone(address));
+    if (buried === undefined) return;
+    throw new CniError(
+      CniErrorCode.tryAgainLater,
+      `address ${buried} belonged to a client of an Egress, and a gateway may still trust it`,
+      `it is free when the node agent of egress-nat has withdrawn it, within seconds; ${AGENT_REMEDY}`,
+    );
+  }
+
+  #bury(containerId: string): void {
+    if (!this.#state.hasRecord(containerId)) return; // the agent did it, though its answer was lost
+    const record = this.#state.readRecord(containerId) as Parameters<StateDirectory["bury"]>[0];
+    this.#state.bury(record);
+  }
+
+  async #ask(request: AgentRequest, timeoutMs: number, why: string): Promise<void> {
+    try {
+      await this.#call(request, timeoutMs);
+    } catch (error) {
+      if (error instanceof CniError) throw error;
+      throw new CniError(
+        CniErrorCode.tryAgainLater,
+        `${why}, but the node agent of egress-nat does not answer on ${this.#socketPath}: ${messageOf(error)}`,
+        AGENT_REMEDY,
+        { cause: error },
+      );
+    }
+  }
+
+  async #call(request: AgentRequest, timeoutMs: number): Promise<void> {
+    await callAgent(this.#socketPath, request, timeoutMs);
+  }
+}
+
+const AGENT_REMEDY =
+  "look at the agent of this node: kubectl get pods -A -o wide -l app.kubernetes.io/name=egress-nat,app.kubernetes.io/component=node-agent";
+
+function concerning(annotations: Annotations): Annotations {
+  return Object.fromEntries(
+    Object.entries(annotations).filter(
+      ([key, value]) =>
+        key.startsWith(CLIENT_ANNOTATION_PREFIX) || (key === GATEWAY_ANNOTATION && value === "true"),
+    ),
+  );
+}
+
+function errorResult(error: unknown, cniVersion: string): JsonObject {
+  const known =
+    error instanceof CniError
+      ? error
+      : new CniError(CniErrorCode.ioFailure, `unexpected failure of the plugin: ${messageOf(error)}`);
+  const { code, message: msg, details } = known;
+  return details === undefined ? { cniVersion, code, msg } : { cniVersion, code, msg, details };
+}
+
+function podName(pod: PodReference): string {
+  return `${pod.namespace}/${pod.name}`;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
