@@ -1,0 +1,127 @@
+import ipaddr from "ipaddr.js";
+import { FounatError } from "./error.ts";
+import type { Family } from "./family.ts";
+
+/** A network: its first address as a number, and the length of its prefix in bits. */
+export interface Prefix {
+  readonly family: Family;
+  readonly first: bigint;
+  readonly length: number;
+}
+
+/** Addresses from `first` to `last`, both included. */
+export interface Range {
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+export const ADDRESS_BITS: Readonly<Record<Family, number>> = { ipv4: 32, ipv6: 128 };
+
+/** RFC 1918 and RFC 4193: what a private network may use without asking. */
+export const PRIVATE_RANGES = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"] as const;
+
+/**
+ * @param address a v4 or v6 address, without a zone
+ * @throws FounatError `invalid-config` when it is no address
+ */
+export function parseAddress(address: string): { family: Family; value: bigint } {
+  const isV4 = ipaddr.IPv4.isValidFourPartDecimal(address);
+  if (!isV4 && (!ipaddr.IPv6.isValid(address) || address.includes("%"))) {
+    throw new FounatError("invalid-config", `${JSON.stringify(address)} is not an IP address`);
+  }
+  const parsed = ipaddr.parse(address);
+  return { family: parsed.kind(), value: toNumber(parsed.toByteArray()) };
+}
+
+/**
+ * @param cidr an address and a prefix length, or an address alone; host bits are masked
+ * @throws FounatError `invalid-config` when it is neither
+ */
+export function parseCidr(cidr: string): Prefix {
+  const [address = "", length, ...rest] = cidr.split("/");
+  const { family, value } = parseAddress(address);
+  const bits = ADDRESS_BITS[family];
+  const prefixLength = length === undefined ? bits : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
+  if (rest.length > 0 || !(prefixLength <= bits)) {
+    throw new FounatError("invalid-config", `${JSON.stringify(cidr)} is not a CIDR, as 192.0.2.0/24 is one`);
+  }
+  const hostBits = BigInt(bits - prefixLength);
+  return { family, first: (value >> hostBits) << hostBits, length: prefixLength };
+}
+
+/** The usual spelling (RFC 5952 for v6). */
+export function formatAddress(family: Family, value: bigint): string {
+  const length = ADDRESS_BITS[family] / 8;
+  const bytes = Array.from({ length }, (_, i) => Number((value >> BigInt(8 * (length - 1 - i))) & 0xffn));
+  return ipaddr.fromByteArray(bytes).toString();
+}
+
+export function formatCidr(prefix: Prefix): string {
+  return `${formatAddress(prefix.family, prefix.first)}/${prefix.length}`;
+}
+
+export function lastAddress({ family, first, length }: Prefix): bigint {
+  return first + (1n << BigInt(ADDRESS_BITS[family] - length)) - 1n;
+}
+
+/** Whether all of `inner` is in `outer`. */
+export function containsPrefix(outer: Prefix, inner: Prefix): boolean {
+  return (
+    outer.family === inner.family &&
+    outer.length <= inner.length &&
+    outer.first <= inner.first &&
+    inner.first <= lastAddress(outer)
+  );
+}
+
+/** Whether one of `cidrs` holds `address`. */
+export function containsAddress(cidrs: Iterable<string>, address: string): boolean {
+  const { family, value } = parseAddress(address);
+  for (const cidr of cidrs) {
+    const prefix = parseCidr(cidr);
+    if (prefix.family === family && prefix.first <= value && value <= lastAddress(prefix)) return true;
+  }
+  return false;
+}
+
+/**
+ * Masks host bits, drops duplicates and what another entry covers already.
+ *
+ * @returns v4 before v6, in the order of addresses
+ * @throws FounatError `invalid-config` that names the malformed entry
+ */
+export function normalizeCidrs(cidrs: Iterable<string>): string[] {
+  const merged: Prefix[] = [];
+  for (const prefix of Array.from(cidrs, parseCidr).sort(byFamilyAndAddress)) {
+    const before = merged.at(-1);
+    if (before === undefined || !containsPrefix(before, prefix)) merged.push(prefix);
+  }
+  return merged.map(formatCidr);
+}
+
+/**
+ * Whether a destination lies wholly inside one private or in-cluster range; all others are wide.
+ *
+ * @param cidr the destination
+ * @param clusterRanges CIDRs of pods, Services and nodes
+ */
+export function isNarrow(cidr: string, clusterRanges: readonly string[]): boolean {
+  const prefix = parseCidr(cidr);
+  return [...PRIVATE_RANGES, ...clusterRanges].some((range) => containsPrefix(parseCidr(range), prefix));
+}
+
+/** The prefixes of one family among `cidrs`. */
+export function prefixesOf(family: Family, cidrs: Iterable<string>): Prefix[] {
+  return Array.from(cidrs, parseCidr).filter((prefix) => prefix.family === family);
+}
+
+/** Sorts so that a network stands before all networks inside it. */
+export function byFamilyAndAddress(a: Prefix, b: Prefix): number {
+  if (a.family !== b.family) return a.family < b.family ? -1 : 1;
+  if (a.first !== b.first) return a.first < b.first ? -1 : 1;
+  return a.length - b.length;
+}
+
+function toNumber(bytes: readonly number[]): bigint {
+  return bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
+}

@@ -1,0 +1,19 @@
+/** What a gateway does for all its clients. */
+export interface GatewayConfig {
+  /** UDP port of the tunnel, at both ends. */
+  readonly port: number;
+  /** Whether each inner flow gets an outer source port of its own, instead of {@link port}. */
+  readonly sourcePortAuto: boolean;
+  /** CIDRs, of either family, that clients may reach through this gateway. */
+  readonly destinations: readonly string[];
+  /** CIDRs within them that clients may not reach: exclusions, and all in-cluster ranges. */
+  readonly excluded: readonly string[];
+}
+
+/** One client of a gateway. */
+export interface GatewayClient {
+  /** Opaque and unique, for instance a pod's UID. */
+  readonly id: string;
+  /** The addresses that it sends from, outside and inside of the tunnel. */
+  readonly addresses: readonly string[];
+}

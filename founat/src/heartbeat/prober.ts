@@ -1,0 +1,95 @@
+import { randomBytes } from "node:crypto";
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { isIPv6 } from "node:net";
+import { decodeResponse, encodeRequest, groupKeys, NONCE_BYTES, type Response } from "./codec.ts";
+
+export interface ProbeOptions {
+  /** How long to wait for all answers. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Asks gateways whether they live, and for the values of keys. */
+export class HeartbeatProber {
+  readonly #sockets = new Map<"udp4" | "udp6", Promise<Socket>>();
+  readonly #pending = new Map<string, (response: Response) => void>();
+
+  /**
+   * Sends one request (several datagrams where the keys need them) and waits for the answer. Nothing is sent twice:
+   * who asks regularly asks again anyway.
+   *
+   * @param address the gateway's
+   * @param keys may be empty: then only its life is asked for
+   * @returns the values that the gateway has; undefined when it did not answer in time or the signal was aborted
+   */
+  async probe(
+    address: string,
+    port: number,
+    keys: Iterable<string>,
+    { timeoutMs, signal }: ProbeOptions,
+  ): Promise<Map<string, string> | undefined> {
+    const socket = await this.#socket(isIPv6(address) ? "udp6" : "udp4");
+    const deadline = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
+    const responses = await Promise.all(
+      groupKeys(keys).map((group) => this.#ask(socket, address, port, group, deadline)),
+    );
+    const values = new Map<string, string>();
+    for (const response of responses) {
+      if (response === undefined) return undefined;
+      for (const [key, value] of response.values) values.set(key, value);
+    }
+    return values;
+  }
+
+  async close(): Promise<void> {
+    const sockets = await Promise.all(this.#sockets.values());
+    this.#sockets.clear();
+    await Promise.all(sockets.map((socket) => new Promise<void>((resolve) => socket.close(resolve))));
+  }
+
+  #ask(
+    socket: Socket,
+    address: string,
+    port: number,
+    keys: readonly string[],
+    deadline: AbortSignal,
+  ): Promise<Response | undefined> {
+    const nonce = randomBytes(NONCE_BYTES);
+    const id = nonce.toString("hex");
+    return new Promise((resolve) => {
+      const settle = (response: Response | undefined) => {
+        this.#pending.delete(id);
+        deadline.removeEventListener("abort", onAbort);
+        resolve(response);
+      };
+      const onAbort = () => settle(undefined);
+      if (deadline.aborted) return resolve(undefined);
+      deadline.addEventListener("abort", onAbort);
+      this.#pending.set(id, settle);
+      // What cannot be sent (no route, refused) is not answered either: the deadline decides.
+      socket.send(encodeRequest({ nonce, keys }), port, address, () => undefined);
+    });
+  }
+
+  #socket(type: "udp4" | "udp6"): Promise<Socket> {
+    const existing = this.#sockets.get(type);
+    if (existing !== undefined) return existing;
+    const opened = this.#open(type);
+    this.#sockets.set(type, opened);
+    opened.catch(() => this.#sockets.delete(type));
+    return opened;
+  }
+
+  async #open(type: "udp4" | "udp6"): Promise<Socket> {
+    const socket = createSocket({ type });
+    socket.bind(0);
+    await once(socket, "listening");
+    socket.on("error", () => undefined);
+    socket.on("message", (datagram) => {
+      const response = decodeResponse(datagram);
+      if (response !== undefined) this.#pending.get(Buffer.from(response.nonce).toString("hex"))?.(response);
+    });
+    return socket;
+  }
+}

@@ -1,0 +1,51 @@
+import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { decodeRequest, encodeResponse } from "./codec.ts";
+
+export interface HeartbeatResponderOptions {
+  /** UDP port. 0: any that is free. */
+  readonly port: number;
+  /** Address to bind; by default all, of both families. */
+  readonly host?: string;
+  /** The value of a key that a request names. */
+  readonly value: (key: string) => string | undefined;
+}
+
+/** Answers heartbeats. It keeps no state and knows no secret: an answer repeats the question's nonce. */
+export class HeartbeatResponder {
+  readonly #options: HeartbeatResponderOptions;
+  #socket: Socket | undefined;
+
+  constructor(options: HeartbeatResponderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @returns the port that it listens on
+   * @throws the system error (EADDRINUSE and others) when the port cannot be bound
+   */
+  async listen(): Promise<number> {
+    const { port, host = "::" } = this.#options;
+    const socket = createSocket({ type: host.includes(":") ? "udp6" : "udp4" });
+    socket.on("message", (datagram, from) => this.#answer(socket, datagram, from));
+    socket.bind(port, host);
+    await once(socket, "listening");
+    // An answer that cannot be sent is an answer that is lost: the prober asks again.
+    socket.on("error", () => undefined);
+    this.#socket = socket;
+    return socket.address().port;
+  }
+
+  async close(): Promise<void> {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    if (socket !== undefined) await new Promise<void>((resolve) => socket.close(resolve));
+  }
+
+  #answer(socket: Socket, datagram: Uint8Array, from: RemoteInfo): void {
+    const request = decodeRequest(datagram);
+    if (request !== undefined) {
+      socket.send(encodeResponse(request, this.#options.value), from.port, from.address, () => undefined);
+    }
+  }
+}

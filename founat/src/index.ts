@@ -1,0 +1,21 @@
+/** The data path of egress NAT: FoU tunnels, policy routing, SNAT. It knows no Kubernetes. */
+
+export {
+  containsAddress,
+  isNarrow,
+  normalizeCidrs,
+  PRIVATE_RANGES,
+  parseAddress,
+  parseCidr,
+} from "./cidr.ts";
+export { Client } from "./client/client.ts";
+export type { ClientConfig, ClientEgress } from "./client/config.ts";
+export { FounatError, type FounatErrorCode } from "./error.ts";
+export { type Addresses, FAMILIES, type Family } from "./family.ts";
+export type { GatewayClient, GatewayConfig } from "./gateway/config.ts";
+export { Gateway } from "./gateway/gateway.ts";
+export { prepareGatewayNetns } from "./gateway/netns.ts";
+export { HeartbeatProber, type ProbeOptions } from "./heartbeat/prober.ts";
+export { HeartbeatResponder, type HeartbeatResponderOptions } from "./heartbeat/responder.ts";
+export { type Kernel, type KernelOptions, kernelHere, kernelInNetns, type Step } from "./kernel.ts";
+export type { Logger } from "./logger.ts";
