@@ -1,0 +1,52 @@
+/** Kernel modules of the data path, loaded from the node's own /lib/modules. */
+
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { release } from "node:os";
+import { promisify } from "node:util";
+import { InstallError } from "./error.ts";
+
+/** Nothing loads these by itself in a pod's network namespace: tunnels, and what the rule sets use. */
+const MODULES: readonly string[] = [
+  ...["fou", "fou6", "ipip", "ip6_tunnel"],
+  ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_masq", "nft_nat"],
+  ...["nft_reject_inet", "nft_reject_ipv4", "nft_reject_ipv6", "nft_fib_inet", "nft_limit"],
+  ...["nf_conntrack_netlink"],
+];
+
+const REMEDY =
+  "install the package of your distribution that holds them: Debian linux-image-amd64 or -arm64 instead of the -cloud- " +
+  "variant, Ubuntu linux-modules-extra-$(uname -r), Fedora and RHEL kernel-modules-extra; then restart this pod";
+
+export interface ModuleEffects {
+  /** Loads one module. @throws when it cannot */
+  readonly load: (module: string) => Promise<void>;
+  /** Whether it is in the kernel, as a module or built in. */
+  readonly isLoaded: (module: string) => boolean;
+}
+
+const ofThisNode: ModuleEffects = {
+  load: async (module) => void (await promisify(execFile)("modprobe", ["--", module])),
+  isLoaded: (module) => existsSync(`/sys/module/${module}`),
+};
+
+/**
+ * Loads the modules that are not there yet.
+ *
+ * @throws InstallError `modules-missing` that names every module that cannot be loaded, and the remedy
+ */
+export async function installModules({ load, isLoaded }: ModuleEffects = ofThisNode): Promise<void> {
+  const failures: string[] = [];
+  for (const module of MODULES.filter((name) => !isLoaded(name))) {
+    try {
+      await load(module);
+    } catch (error) {
+      failures.push(`${module} (${error instanceof Error ? error.message.trim() : error})`);
+    }
+  }
+  if (failures.length === 0) return;
+  throw new InstallError(
+    "modules-missing",
+    `kernel ${release()} of this node cannot load ${failures.join(", ")}: ${REMEDY}`,
+  );
+}
