@@ -1,0 +1,49 @@
+{{- /* The names of the objects are fixed: a cluster has one egress-nat, as a node has one CNI plugin of that name. */ -}}
+
+{{- define "egress-nat.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/part-of: egress-nat
+{{ include "egress-nat.selector" . }}
+{{- end }}
+
+{{- define "egress-nat.selector" -}}
+app.kubernetes.io/name: egress-nat
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "egress-nat.image" -}}
+{{- printf "%s/egress-nat-%s:%s" .root.Values.image.registry .name (.root.Values.image.tag | default .root.Chart.AppVersion) -}}
+{{- end }}
+
+{{- define "egress-nat.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* For containers that need nothing but a CPU and the network. */ -}}
+{{- define "egress-nat.unprivileged" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- /* What every program of the product is told about itself. */ -}}
+{{- define "egress-nat.environment" -}}
+- name: POD_NAMESPACE
+  valueFrom: { fieldRef: { fieldPath: metadata.namespace } }
+- name: POD_NAME
+  valueFrom: { fieldRef: { fieldPath: metadata.name } }
+- name: LOG_LEVEL
+  value: {{ .Values.logLevel }}
+{{- end }}
