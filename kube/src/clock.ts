@@ -1,0 +1,35 @@
+/** Time as this workspace sees it; tests bring their own. */
+export interface Clock {
+  /** Milliseconds on a clock that never jumps. */
+  now(): number;
+  /** Calls back after a while. @returns what cancels it */
+  after(delayMs: number, callback: () => void): () => void;
+}
+
+/** The process's own clock. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  after: (delayMs, callback) => {
+    const timer = setTimeout(callback, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+/**
+ * Waits, or ends early when the signal is aborted.
+ *
+ * @returns false when it was aborted
+ */
+export function pause(delayMs: number, signal: AbortSignal, clock: Clock = systemClock): Promise<boolean> {
+  if (signal.aborted) return Promise.resolve(false);
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const end = (slept: boolean) => {
+    cancel();
+    signal.removeEventListener("abort", wake);
+    resolve(slept);
+  };
+  const wake = () => end(false);
+  const cancel = clock.after(delayMs, () => end(true));
+  signal.addEventListener("abort", wake);
+  return promise;
+}

@@ -1,0 +1,54 @@
+/** What long-lived programs need of the Kubernetes API. Knows no custom resource. */
+
+export { Backoff, type BackoffOptions } from "./backoff.ts";
+export { type Clock, pause, systemClock } from "./clock.ts";
+export {
+  type Authentication,
+  type Credentials,
+  type CredentialsOptions,
+  loadCredentials,
+  type TlsOptions,
+} from "./credentials.ts";
+export { hasCode, KubeError } from "./error.ts";
+export { type InClusterOptions, inClusterCredentials } from "./in-cluster-credentials.ts";
+export type { ListResult } from "./list.ts";
+export type { Logger } from "./logger.ts";
+export { Reflector, type ReflectorEvent, type ReflectorOptions, type ReflectorState } from "./reflector.ts";
+export {
+  apiVersion,
+  type KubeObject,
+  type ObjectMeta,
+  type OwnerReference,
+  objectKey,
+  type Resource,
+  type ResourceLocation,
+  resourcePath,
+} from "./resource.ts";
+export {
+  type ApplyOptions,
+  type CallOptions,
+  type DeleteOptions,
+  type Desired,
+  type ListOptions,
+  type ObjectReference,
+  type PatchOptions,
+  ResourceClient,
+} from "./resource-client.ts";
+export { type Change, type ChangeListener, Store } from "./store.ts";
+export {
+  createTransport,
+  type Query,
+  type RequestOptions,
+  type StreamOptions,
+  type Transport,
+  type TransportOptions,
+} from "./transport.ts";
+export {
+  done,
+  type Outcome,
+  requeueAfter,
+  type Worker,
+  WorkQueue,
+  type WorkQueueOptions,
+  type WorkReport,
+} from "./work-queue.ts";

@@ -1,0 +1,93 @@
+import { z } from "zod";
+import { hasCode, KubeError } from "./error.ts";
+import { ListScanner } from "./list-scanner.ts";
+import type { Query, Transport } from "./transport.ts";
+
+/** As client-go's pager: small enough for the apiserver to answer at once, large enough to be few. */
+const PAGE_SIZE = 500;
+
+const IDLE_TIMEOUT_MS = 30_000;
+
+const Envelope = z.object({
+  metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
+});
+
+export interface ListRequest<T> {
+  readonly transport: Transport;
+  /** URL path of the collection. */
+  readonly path: string;
+  readonly query?: Query;
+  /** Makes of each object what is to be kept of it; undefined leaves it out. */
+  readonly convert: (raw: unknown) => T | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ListResult<T> {
+  readonly items: T[];
+  /** The moment of the whole list; a watch may go on from it. */
+  readonly resourceVersion: string;
+}
+
+/**
+ * Lists a collection in pages, and converts each object while the page still arrives: what `convert` leaves out is
+ * never in memory together.
+ *
+ * The list is a consistent one, from no cache that lags behind: a program that starts must not see what was deleted.
+ *
+ * @see https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
+ */
+export async function listObjects<T>(request: ListRequest<T>): Promise<ListResult<T>> {
+  try {
+    return await listInPages(request, PAGE_SIZE);
+  } catch (error) {
+    // The apiserver has forgotten the state that the pages are of: then all of it in one answer, as client-go does.
+    if (!hasCode(error, "Gone")) throw error;
+    return await listInPages(request, undefined);
+  }
+}
+
+async function listInPages<T>(request: ListRequest<T>, limit: number | undefined): Promise<ListResult<T>> {
+  const { transport, path, query, convert, signal } = request;
+  const items: T[] = [];
+  let token: string | undefined;
+  while (true) {
+    const stream = await transport.stream({
+      path,
+      query: { ...query, limit, continue: token },
+      signal,
+      idleTimeoutMs: IDLE_TIMEOUT_MS,
+    });
+    const scanner = new ListScanner();
+    for await (const chunk of stream) {
+      for (const text of scanner.push(chunk)) {
+        const item = convert(parse(text, path));
+        if (item !== undefined) items.push(item);
+      }
+    }
+    const { metadata } = parseEnvelope(scanner.envelope(), path);
+    if (!metadata.continue) return { items, resourceVersion: metadata.resourceVersion };
+    token = metadata.continue;
+  }
+}
+
+function parseEnvelope(text: string, path: string): z.infer<typeof Envelope> {
+  const result = Envelope.safeParse(parse(text, path));
+  if (!result.success) throw invalid(path, result.error);
+  return result.data;
+}
+
+function parse(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw invalid(path, cause);
+  }
+}
+
+function invalid(path: string, cause: unknown): KubeError {
+  return new KubeError(`GET ${path}: the answer is not a list, or was cut off`, {
+    code: "InvalidResponse",
+    retryable: true,
+    cause,
+  });
+}

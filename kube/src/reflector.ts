@@ -1,0 +1,279 @@
+import { z } from "zod";
+import { Backoff } from "./backoff.ts";
+import { pause } from "./clock.ts";
+import { hasCode, KubeError } from "./error.ts";
+import { listObjects } from "./list.ts";
+import type { Logger } from "./logger.ts";
+import { apiVersion, type KubeObject, objectKey, type Resource, resourcePath } from "./resource.ts";
+import type { Store } from "./store.ts";
+import type { Query, Transport } from "./transport.ts";
+import { type WatchEvent, watchObjects } from "./watch.ts";
+
+/** What happens to a reflector, by name, for metrics and tests. */
+export type ReflectorEvent =
+  /** It lists: at the start, or because it cannot know what it missed. */
+  | { readonly type: "relist"; readonly reason: "start" | "expired" | "refused" }
+  /** The store holds what the list said. */
+  | { readonly type: "synced"; readonly objects: number; readonly durationMs: number }
+  | { readonly type: "watching"; readonly resourceVersion: string }
+  | { readonly type: "bookmark"; readonly resourceVersion: string }
+  /** The apiserver ended the watch in good order. */
+  | { readonly type: "ended" }
+  /** Nothing came, not even a bookmark: the connection is taken for dead. */
+  | { readonly type: "idle"; readonly error: KubeError }
+  /** The connection broke, or the apiserver could not serve. */
+  | { readonly type: "disconnected"; readonly error: unknown }
+  /** History does not reach back to what was seen last (410 Gone). */
+  | { readonly type: "expired"; readonly error: KubeError }
+  /** The apiserver answered, and refuses: missing rights, no such resource. */
+  | { readonly type: "refused"; readonly error: KubeError }
+  /** An object that could not be parsed; its former version stays in the store. */
+  | { readonly type: "invalid"; readonly key: string; readonly error: unknown }
+  | { readonly type: "backoff"; readonly delayMs: number; readonly failures: number };
+
+export interface ReflectorState {
+  readonly phase: "stopped" | "listing" | "watching" | "waiting";
+  /** Whether the store has held a complete list at least once. */
+  readonly synced: boolean;
+  readonly resourceVersion: string | undefined;
+  /** When the apiserver was last heard, in milliseconds since the epoch. */
+  readonly lastContactAt: number | undefined;
+}
+
+export interface ReflectorOptions<T extends KubeObject> {
+  readonly transport: Transport;
+  readonly resource: Resource;
+  /** All namespaces where it is absent. */
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+  /**
+   * Checks an object and keeps of it what is needed: memory is this function's result times the number of objects.
+   * It must keep name, namespace, uid and resourceVersion. `apiVersion` and `kind` are there, also in lists.
+   */
+  readonly parse: (raw: unknown) => T;
+  readonly store: Store<T>;
+  readonly logger: Logger;
+  readonly onEvent?: (event: ReflectorEvent) => void;
+  /**
+   * The longest silence of a watch, in milliseconds; 75 s where it is absent. The apiserver sends a bookmark each
+   * minute: below that healthy watches are cut off.
+   */
+  readonly idleTimeoutMs?: number;
+}
+
+const DEFAULT_IDLE_TIMEOUT_MS = 75_000;
+
+const BACKOFF = { baseMs: 200, maxMs: 15_000 };
+
+/** A watch that ends in good order sooner than this, without an event, is not one. */
+const SHORTEST_WATCH_MS = 1_000;
+
+const Raw = z.object({
+  metadata: z.object({
+    name: z.string(),
+    namespace: z.string().optional(),
+    uid: z.string().optional(),
+    resourceVersion: z.string().optional(),
+  }),
+});
+
+const Bookmark = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
+
+/**
+ * Keeps a store equal to a collection of the API: lists it, then watches it for as long as it runs.
+ *
+ * A broken watch goes on where it was; only when the apiserver no longer knows that place, or refuses, does it list
+ * again, and then the store tells the differences. Nothing is deleted from the store because something failed.
+ */
+export class Reflector<T extends KubeObject> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #path: string;
+  readonly #query: Query;
+  readonly #backoff = new Backoff(BACKOFF);
+  readonly #firstSync = Promise.withResolvers<void>();
+  #phase: ReflectorState["phase"] = "stopped";
+  #synced = false;
+  #resourceVersion: string | undefined;
+  #relistReason: "start" | "expired" | "refused" = "start";
+  #lastContactAt: number | undefined;
+
+  constructor(options: ReflectorOptions<T>) {
+    const { resource, namespace, labelSelector, fieldSelector } = options;
+    this.#options = options;
+    this.#path = resourcePath(resource, { namespace });
+    this.#query = { labelSelector, fieldSelector };
+  }
+
+  get state(): ReflectorState {
+    return {
+      phase: this.#phase,
+      synced: this.#synced,
+      resourceVersion: this.#resourceVersion,
+      lastContactAt: this.#lastContactAt,
+    };
+  }
+
+  /** Resolves once the store holds a complete list. @throws the signal's reason */
+  async whenSynced(signal?: AbortSignal): Promise<void> {
+    if (!signal) return this.#firstSync.promise;
+    signal.throwIfAborted();
+    const aborted = Promise.withResolvers<never>();
+    const abort = () => aborted.reject(signal.reason);
+    signal.addEventListener("abort", abort);
+    try {
+      await Promise.race([this.#firstSync.promise, aborted.promise]);
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  /** Runs until the signal is aborted. No error ends it. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        if (this.#resourceVersion === undefined) await this.#list(signal);
+        else await this.#watch(this.#resourceVersion, signal);
+      } catch (error) {
+        if (signal.aborted) break;
+        await this.#recover(error, signal);
+      }
+    }
+    this.#phase = "stopped";
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const { transport, store, logger, resource } = this.#options;
+    this.#phase = "listing";
+    this.#tell({ type: "relist", reason: this.#relistReason });
+    const startedAt = performance.now();
+    const { items, resourceVersion } = await listObjects({
+      transport,
+      path: this.#path,
+      query: this.#query,
+      convert: (raw) => this.#convert(raw),
+      signal,
+    });
+    store.replaceAll(items);
+    this.#resourceVersion = resourceVersion;
+    this.#synced = true;
+    this.#lastContactAt = Date.now();
+    const durationMs = Math.round(performance.now() - startedAt);
+    logger.debug({ kind: resource.kind, objects: store.size, durationMs }, "listed");
+    this.#tell({ type: "synced", objects: store.size, durationMs });
+    this.#firstSync.resolve();
+  }
+
+  async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const { transport, idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS } = this.#options;
+    const startedAt = performance.now();
+    let events = 0;
+    this.#phase = "watching";
+    this.#tell({ type: "watching", resourceVersion });
+    const request = {
+      transport,
+      path: this.#path,
+      query: this.#query,
+      resourceVersion,
+      idleTimeoutMs,
+      signal,
+    };
+    for await (const event of watchObjects(request)) {
+      events += 1;
+      this.#lastContactAt = Date.now();
+      // Not after a list: one that is followed by a watch that fails at once would go round without a pause.
+      this.#backoff.reset();
+      this.#take(event);
+    }
+    if (events === 0 && performance.now() - startedAt < SHORTEST_WATCH_MS) {
+      const message = `watch of ${this.#path}: it ended as soon as it had begun`;
+      throw new KubeError(message, { code: "Unreachable", retryable: true });
+    }
+    this.#tell({ type: "ended" });
+  }
+
+  #take(event: WatchEvent): void {
+    const { store } = this.#options;
+    if (event.type === "BOOKMARK") {
+      const { resourceVersion } = Bookmark.parse(event.object).metadata;
+      this.#resourceVersion = resourceVersion;
+      this.#tell({ type: "bookmark", resourceVersion });
+      return;
+    }
+    const { metadata } = Raw.parse(event.object);
+    if (event.type === "DELETED") {
+      store.remove(objectKey({ metadata }));
+    } else {
+      const object = this.#convert(event.object);
+      if (object) store.put(object);
+    }
+    this.#resourceVersion = metadata.resourceVersion ?? this.#resourceVersion;
+  }
+
+  /** The object to keep: parsed, or the version that is already here where that is the same or the new one is invalid. */
+  #convert(raw: unknown): T | undefined {
+    const { store, parse, resource, logger } = this.#options;
+    const { metadata } = Raw.parse(raw);
+    const key = objectKey({ metadata });
+    const known = store.get(key);
+    const isKnown = known?.metadata.uid === metadata.uid;
+    if (isKnown && known?.metadata.resourceVersion === metadata.resourceVersion) return known;
+    try {
+      return parse({ apiVersion: apiVersion(resource), kind: resource.kind, ...(raw as object) });
+    } catch (error) {
+      logger.warn(
+        { kind: resource.kind, key, err: error },
+        "object cannot be understood, it is left out of account",
+      );
+      this.#tell({ type: "invalid", key, error });
+      return isKnown ? known : undefined;
+    }
+  }
+
+  /** Decides, after an error, from where to go on, and waits before it does. */
+  async #recover(error: unknown, signal: AbortSignal): Promise<void> {
+    const { logger, resource } = this.#options;
+    const wasSyncedAt = this.#resourceVersion;
+    if (hasCode(error, "Gone")) {
+      this.#relist("expired");
+      this.#tell({ type: "expired", error });
+      logger.info({ kind: resource.kind, resourceVersion: wasSyncedAt }, "watch has expired, listing again");
+      if (this.#backoff.failures === 0) {
+        this.#backoff.next();
+        return;
+      }
+    } else if (hasCode(error, "Idle")) {
+      this.#tell({ type: "idle", error });
+    } else if (error instanceof KubeError && isRefusal(error)) {
+      this.#relist("refused");
+      this.#tell({ type: "refused", error });
+    } else {
+      this.#tell({ type: "disconnected", error });
+    }
+    const delayMs = this.#backoff.next(error instanceof KubeError ? error.retryAfterMs : 0);
+    const { failures } = this.#backoff;
+    // Each apiserver restart breaks every watch once: that is nothing to warn of.
+    const level = failures > 1 ? "warn" : "info";
+    logger[level](
+      { kind: resource.kind, err: error, failures, delayMs },
+      "cannot list or watch, trying again",
+    );
+    this.#phase = "waiting";
+    this.#tell({ type: "backoff", delayMs, failures });
+    await pause(delayMs, signal);
+  }
+
+  #relist(reason: "expired" | "refused"): void {
+    this.#resourceVersion = undefined;
+    this.#relistReason = reason;
+  }
+
+  #tell(event: ReflectorEvent): void {
+    this.#options.onEvent?.(event);
+  }
+}
+
+/** An answer that says no, and not just "later". */
+function isRefusal(error: KubeError): boolean {
+  return error.status !== undefined && error.status < 500 && error.status !== 429;
+}

@@ -1,0 +1,151 @@
+import { type ListResult, listObjects } from "./list.ts";
+import { apiVersion, type KubeObject, type Resource, resourcePath } from "./resource.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
+
+export interface ObjectReference {
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ListOptions extends CallOptions {
+  /** All namespaces where it is absent. */
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+}
+
+export interface PatchOptions extends CallOptions {
+  readonly subresource?: string | undefined;
+}
+
+export interface DeleteOptions extends CallOptions {
+  /** Refuse with Conflict where the object is not, or no longer, this one. */
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string } | undefined;
+  readonly propagationPolicy?: "Background" | "Foreground" | "Orphan" | undefined;
+}
+
+export interface ApplyOptions extends CallOptions {
+  /** Who owns the fields that are applied, and loses those that are no longer. */
+  readonly fieldManager: string;
+  /** Take fields that belong to other managers, as a controller that has the last word does. */
+  readonly force?: boolean | undefined;
+}
+
+/** What a caller wants of an object: all that it has a say in, and no more. */
+export type Desired<T extends KubeObject> = { readonly [K in keyof T]?: unknown } & {
+  readonly metadata: ObjectReference & object;
+};
+
+/**
+ * Reads and writes the objects of one resource. Each method throws KubeError.
+ *
+ * @typeParam T what `parse` makes of an object that the apiserver sent
+ */
+export class ResourceClient<T extends KubeObject> {
+  readonly #transport: Transport;
+  readonly #resource: Resource;
+  readonly #parse: (raw: unknown) => T;
+
+  constructor(transport: Transport, resource: Resource, parse: (raw: unknown) => T) {
+    this.#transport = transport;
+    this.#resource = resource;
+    this.#parse = parse;
+  }
+
+  get(reference: ObjectReference, options: CallOptions = {}): Promise<T> {
+    return this.#object({ method: "GET", path: this.#path(reference), ...options });
+  }
+
+  list(options: ListOptions = {}): Promise<ListResult<T>> {
+    const { namespace, labelSelector, fieldSelector, signal } = options;
+    return listObjects({
+      transport: this.#transport,
+      path: resourcePath(this.#resource, { namespace }),
+      query: { labelSelector, fieldSelector },
+      convert: this.#parse,
+      signal,
+    });
+  }
+
+  create(object: Desired<T>, options: CallOptions = {}): Promise<T> {
+    const path = resourcePath(this.#resource, { namespace: object.metadata.namespace });
+    return this.#object({ method: "POST", path, body: this.#typed(object), ...options });
+  }
+
+  /** Replaces an object; with a resourceVersion in it, only that version of it (else Conflict). */
+  update(object: Desired<T>, options: CallOptions = {}): Promise<T> {
+    return this.#object({
+      method: "PUT",
+      path: this.#path(object.metadata),
+      body: this.#typed(object),
+      ...options,
+    });
+  }
+
+  /** @param patch a JSON merge patch (RFC 7386): null removes */
+  patch(reference: ObjectReference, patch: object, options: PatchOptions = {}): Promise<T> {
+    const { subresource, signal } = options;
+    return this.#object({
+      method: "PATCH",
+      path: this.#path(reference, subresource),
+      contentType: "application/merge-patch+json",
+      body: patch,
+      signal,
+    });
+  }
+
+  /** Deletes an object, or begins to, where finalizers or children hold it. One that is gone already is NotFound. */
+  async delete(reference: ObjectReference, options: DeleteOptions = {}): Promise<void> {
+    const { preconditions, propagationPolicy, signal } = options;
+    await this.#transport.request({
+      method: "DELETE",
+      path: this.#path(reference),
+      body: { apiVersion: "v1", kind: "DeleteOptions", preconditions, propagationPolicy },
+      signal,
+    });
+  }
+
+  /**
+   * Server-side apply: creates the object, or changes in it what differs.
+   *
+   * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
+   */
+  apply(object: Desired<T>, options: ApplyOptions): Promise<T> {
+    return this.#apply(object, undefined, options);
+  }
+
+  /** Server-side apply of an object's status. */
+  applyStatus(object: Desired<T>, options: ApplyOptions): Promise<T> {
+    return this.#apply(object, "status", options);
+  }
+
+  #apply(object: Desired<T>, subresource: string | undefined, options: ApplyOptions): Promise<T> {
+    const { fieldManager, force, signal } = options;
+    return this.#object({
+      method: "PATCH",
+      path: this.#path(object.metadata, subresource),
+      query: { fieldManager, force },
+      // JSON is YAML.
+      contentType: "application/apply-patch+yaml",
+      body: this.#typed(object),
+      signal,
+    });
+  }
+
+  #path(reference: ObjectReference, subresource?: string): string {
+    const { namespace, name } = reference;
+    return resourcePath(this.#resource, { namespace, name, subresource });
+  }
+
+  #typed(object: Desired<T>): object {
+    return { apiVersion: apiVersion(this.#resource), kind: this.#resource.kind, ...object };
+  }
+
+  async #object(request: RequestOptions): Promise<T> {
+    return this.#parse(await this.#transport.request<unknown>(request));
+  }
+}

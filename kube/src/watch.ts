@@ -1,0 +1,74 @@
+import { z } from "zod";
+import { KubeError, refusalError } from "./error.ts";
+import { lines } from "./lines.ts";
+import type { Query, Transport } from "./transport.ts";
+
+/** The first line of defence against servers and proxies that forget to close: ask the apiserver to end the watch. */
+const WATCH_SECONDS = { min: 300, max: 600 };
+
+export interface WatchRequest {
+  readonly transport: Transport;
+  /** URL path of the collection. */
+  readonly path: string;
+  readonly query?: Query;
+  readonly resourceVersion: string;
+  readonly idleTimeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface WatchEvent {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
+  readonly object: unknown;
+}
+
+const Line = z.discriminatedUnion("type", [
+  z.object({ type: z.enum(["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]), object: z.unknown() }),
+  z.object({ type: z.literal("ERROR"), object: z.looseObject({ code: z.number().default(500) }) }),
+]);
+
+/**
+ * What happens in a collection after a moment, until the apiserver ends it (which is no error) or it fails.
+ *
+ * @throws KubeError; code Gone where history does not reach back that far: list again
+ * @see https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+ */
+export async function* watchObjects(request: WatchRequest): AsyncGenerator<WatchEvent, void, undefined> {
+  const { transport, path, query, resourceVersion, idleTimeoutMs, signal } = request;
+  const { min, max } = WATCH_SECONDS;
+  const stream = await transport.stream({
+    path,
+    query: {
+      ...query,
+      watch: true,
+      allowWatchBookmarks: true,
+      resourceVersion,
+      // Drawn, so that the watches of all programs do not end together.
+      timeoutSeconds: Math.round(min + Math.random() * (max - min)),
+    },
+    signal,
+    idleTimeoutMs,
+  });
+  for await (const line of lines(stream)) yield parseLine(line, path);
+}
+
+function parseLine(text: string, path: string): WatchEvent {
+  const line = Line.safeParse(tryParseJson(text));
+  if (!line.success) {
+    throw new KubeError(`watch of ${path}: not a watch event: ${JSON.stringify(text.slice(0, 200))}`, {
+      code: "InvalidResponse",
+      retryable: true,
+      cause: line.error,
+    });
+  }
+  if (line.data.type !== "ERROR") return line.data;
+  const { object } = line.data;
+  throw refusalError({ request: `watch of ${path}`, status: object.code, body: object });
+}
+
+function tryParseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,155 @@
+import { Backoff, type BackoffOptions } from "./backoff.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import { KubeError } from "./error.ts";
+
+/** What became of one piece of work. An error is thrown, and means: again, after a growing delay. */
+export type Outcome =
+  | { readonly type: "done" }
+  /** All is well, but look again after a while. */
+  | { readonly type: "requeue"; readonly afterMs: number };
+
+export const done: Outcome = { type: "done" };
+
+export function requeueAfter(afterMs: number): Outcome {
+  return { type: "requeue", afterMs };
+}
+
+export type Worker = (key: string, signal: AbortSignal) => Promise<Outcome>;
+
+export interface WorkReport {
+  readonly key: string;
+  readonly outcome: Outcome["type"] | "error";
+  readonly durationMs: number;
+  /** What the worker threw, and when the key's turn comes again. */
+  readonly failure?: { readonly error: unknown; readonly failures: number; readonly retryAfterMs: number };
+}
+
+export interface WorkQueueOptions {
+  /** How many keys are worked on at a time. */
+  readonly concurrency: number;
+  /** The delays after failures of one key; they grow for each key by itself. */
+  readonly backoff: BackoffOptions;
+  readonly clock?: Clock;
+  /** Told after each piece of work, for the log and for metrics. */
+  readonly onReport?: (report: WorkReport) => void;
+}
+
+interface Appointment {
+  readonly dueAt: number;
+  readonly cancel: () => void;
+}
+
+/**
+ * Keys that something has to be done about, each at most once, first come, first served. One key is never worked on
+ * twice at a time: added meanwhile, it has its turn again afterwards. One that fails again and again holds up no other.
+ */
+export class WorkQueue {
+  readonly #options: WorkQueueOptions;
+  readonly #clock: Clock;
+  /** A Set keeps the order of its first insertions. */
+  readonly #waiting = new Set<string>();
+  readonly #active = new Set<string>();
+  readonly #again = new Set<string>();
+  readonly #appointments = new Map<string, Appointment>();
+  readonly #backoffs = new Map<string, Backoff>();
+  #begin: (() => void) | undefined;
+
+  constructor(options: WorkQueueOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** Keys whose turn has come but that nobody works on yet. */
+  get depth(): number {
+    return this.#waiting.size + this.#again.size;
+  }
+
+  /** Keys that are being worked on. */
+  get active(): number {
+    return this.#active.size;
+  }
+
+  /** Keys that wait for their time: after a failure, or because the worker wanted to look again. */
+  get delayed(): number {
+    return this.#appointments.size;
+  }
+
+  add(key: string): void {
+    if (this.#active.has(key)) {
+      this.#again.add(key);
+      return;
+    }
+    this.#waiting.add(key);
+    this.#begin?.();
+  }
+
+  /** Adds a key after a delay, or sooner where it already waits for an earlier time. */
+  addAfter(key: string, delayMs: number): void {
+    const dueAt = this.#clock.now() + delayMs;
+    const existing = this.#appointments.get(key);
+    if (existing && existing.dueAt <= dueAt) return;
+    existing?.cancel();
+    const cancel = this.#clock.after(delayMs, () => {
+      this.#appointments.delete(key);
+      this.add(key);
+    });
+    this.#appointments.set(key, { dueAt, cancel });
+  }
+
+  /** Works until the signal is aborted, and then ends when the work that was begun has ended. */
+  async run(worker: Worker, signal: AbortSignal): Promise<void> {
+    if (this.#begin) throw new TypeError("the queue is running already");
+    const running = new Set<Promise<void>>();
+    this.#begin = () => {
+      while (!signal.aborted && running.size < this.#options.concurrency) {
+        const [key] = this.#waiting;
+        if (key === undefined) return;
+        this.#waiting.delete(key);
+        this.#active.add(key);
+        const work = this.#work(key, worker, signal).finally(() => {
+          running.delete(work);
+          this.#leave(key);
+        });
+        running.add(work);
+      }
+    };
+    this.#begin();
+    await aborted(signal);
+    await Promise.all(running);
+    for (const { cancel } of this.#appointments.values()) cancel();
+    this.#appointments.clear();
+    this.#begin = undefined;
+  }
+
+  async #work(key: string, worker: Worker, signal: AbortSignal): Promise<void> {
+    const startedAt = this.#clock.now();
+    const elapsed = () => this.#clock.now() - startedAt;
+    try {
+      const outcome = await worker(key, signal);
+      this.#backoffs.delete(key);
+      if (outcome.type === "requeue") this.addAfter(key, outcome.afterMs);
+      this.#options.onReport?.({ key, outcome: outcome.type, durationMs: elapsed() });
+    } catch (error) {
+      if (signal.aborted) return;
+      const backoff = this.#backoffs.get(key) ?? new Backoff(this.#options.backoff);
+      this.#backoffs.set(key, backoff);
+      const retryAfterMs = backoff.next(error instanceof KubeError ? error.retryAfterMs : 0);
+      this.addAfter(key, retryAfterMs);
+      const failure = { error, failures: backoff.failures, retryAfterMs };
+      this.#options.onReport?.({ key, outcome: "error", durationMs: elapsed(), failure });
+    }
+  }
+
+  #leave(key: string): void {
+    this.#active.delete(key);
+    if (this.#again.delete(key)) this.add(key);
+    else this.#begin?.();
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise;
+}
