@@ -1,0 +1,43 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { execa } from "execa";
+import { CACHE_FOLDER, exists } from "../system/cache.ts";
+import type { VirtualMachineKit } from "./kit.ts";
+
+const PROBE_TIMEOUT_MS = 15_000;
+
+/** QEMU's flags for the fastest way to run a guest here. */
+export type Accelerator = readonly ["-accel", string, "-cpu", string];
+
+const KVM: Accelerator = ["-accel", "kvm", "-cpu", "host"];
+const EMULATION: Accelerator = ["-accel", "tcg,thread=multi", "-cpu", "max"];
+
+/**
+ * KVM where a stock kernel boots under it, else software emulation. /dev/kvm says little: inside another virtual
+ * machine it may be there and hang a guest, so a boot is tried, with a time limit. The answer holds until this machine boots
+ * again.
+ */
+export async function accelerator(kit: VirtualMachineKit): Promise<Accelerator> {
+  if (!(await exists("/dev/kvm"))) return EMULATION;
+  const bootId = (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim();
+  const answerFile = join(CACHE_FOLDER, "kvm-probe", bootId);
+  const known = await readFile(answerFile, "utf8").catch(() => undefined);
+  const works = known === undefined ? await bootsUnderKvm(kit) : known === "works";
+  if (known === undefined) {
+    await mkdir(join(CACHE_FOLDER, "kvm-probe"), { recursive: true });
+    await writeFile(answerFile, works ? "works" : "fails");
+  }
+  return works ? KVM : EMULATION;
+}
+
+async function bootsUnderKvm(kit: VirtualMachineKit): Promise<boolean> {
+  const { stdout } = await execa(
+    "qemu-system-x86_64",
+    [
+      ...["-machine", "q35", ...KVM, "-smp", "2", "-m", "512M", "-nographic", "-no-reboot", "-nic", "none"],
+      ...["-kernel", kit.kernel, "-initrd", kit.initrd, "-append", "console=ttyS0 panic=-1 VM_PROBE=1"],
+    ],
+    { timeout: PROBE_TIMEOUT_MS, killSignal: "SIGKILL", reject: false, stdin: "ignore" },
+  );
+  return stdout.includes("the kernel is up");
+}

@@ -1,0 +1,3 @@
+module egress-nat/test/vm/exec-server
+
+go 1.25

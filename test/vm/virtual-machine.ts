@@ -1,0 +1,196 @@
+import { mkdir, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { needCommands } from "../system/debian-packages.ts";
+import { TestBedError } from "../system/failure.ts";
+import { BackgroundProcess } from "../system/process.ts";
+import { waitUntil } from "../system/wait-until.ts";
+import { type Accelerator, accelerator } from "./accelerator.ts";
+import { type ExecOptions, type ExecResult, exec, run } from "./exec-channel.ts";
+import { GUEST_MODULES } from "./kernel-modules.ts";
+import { type VirtualMachineKit, vmKit } from "./kit.ts";
+
+const BOOT_TIMEOUT_MS = 180_000;
+const MAX_SOCKET_PATH_LENGTH = 107;
+
+export interface VirtualMachineOptions {
+  /** Also its host name. */
+  readonly name: string;
+  /** State folder; several machines may share one. */
+  readonly folder: string;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly lifetime: "owner" | "detached";
+  /** Path of the network namespace that holds the taps; absent: a new one that ends with the machine. */
+  readonly netns?: string;
+  /** Tap interfaces of that namespace, each a card of the machine. */
+  readonly taps?: readonly Tap[];
+  /** Raw disk images. What the machine writes to them is lost when it ends. */
+  readonly disks?: readonly string[];
+  /** Folders of the host, writable and uncached, at the same path in the machine. */
+  readonly shares?: readonly string[];
+  /** TCP port on the namespace's loopback that leads to the exec server: one for each machine of a namespace. */
+  readonly execPort?: number;
+}
+
+export interface Tap {
+  readonly name: string;
+  readonly mac: string;
+}
+
+/**
+ * A virtual machine with Debian's stock kernel. Its root is the host's, read-only, under a tmpfs that takes its own
+ * changes: it has the host's programs at the host's paths. A file that the host changes after the machine has read it
+ * stays old there; use a share or a new name.
+ */
+export class VirtualMachine {
+  readonly name: string;
+  /** Unix socket of the exec channel, for {@link exec}. */
+  readonly execSocket: string;
+  readonly #machine: BackgroundProcess;
+  readonly #relay: BackgroundProcess;
+
+  /** A machine that may have been started by an earlier program. */
+  constructor(folder: string, name: string) {
+    this.name = name;
+    this.execSocket = join(folder, "run", `${name}.sock`);
+    this.#machine = new BackgroundProcess(folder, name);
+    this.#relay = new BackgroundProcess(folder, `${name}-exec`);
+  }
+
+  /** Boots a machine; it runs commands when this returns. */
+  static async start(options: VirtualMachineOptions): Promise<VirtualMachine> {
+    const machine = new VirtualMachine(options.folder, options.name);
+    if (machine.execSocket.length > MAX_SOCKET_PATH_LENGTH) {
+      throw new TestBedError(
+        "path-too-long",
+        `the path of a unix socket has at most ${MAX_SOCKET_PATH_LENGTH} characters: ${machine.execSocket}; ` +
+          "use a state folder with a shorter path",
+      );
+    }
+    await needCommands(["ip", "modprobe", "nsenter", "qemu-system-x86_64", "setpriv", "socat"]);
+    const kit = await vmKit();
+    const qemu = qemuCommand(options, kit, await accelerator(kit));
+    await rm(machine.#machine.logFile, { force: true });
+    await mkdir(dirname(machine.execSocket), { recursive: true });
+    await BackgroundProcess.start({
+      name: options.name,
+      folder: options.folder,
+      lifetime: options.lifetime,
+      netns: options.netns,
+      command: options.netns === undefined ? inNetnsOfItsOwn(qemu) : qemu,
+    });
+    try {
+      await machine.#untilBooted();
+      await machine.#startRelay(options);
+    } catch (error) {
+      await machine.kill();
+      throw error;
+    }
+    return machine;
+  }
+
+  isRunning(): boolean {
+    return this.#machine.pid() !== undefined;
+  }
+
+  /** Runs a bash script, or a program and its arguments, to its end. */
+  exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
+    return exec(this.execSocket, command, options);
+  }
+
+  /** As {@link exec}; throws when the command fails, else returns what it wrote to stdout. */
+  run(command: string | readonly string[], options: ExecOptions = {}): Promise<string> {
+    return run(this.execSocket, command, options);
+  }
+
+  /** Pulls the plug. */
+  async kill(): Promise<void> {
+    await Promise.all([this.#machine.kill(), this.#relay.kill()]);
+    await rm(this.execSocket, { force: true });
+  }
+
+  async #untilBooted(): Promise<void> {
+    await waitUntil(
+      async () => {
+        this.#machine.assertRunning();
+        return (await this.#machine.log()).includes("exec-server is ready");
+      },
+      {
+        what: `virtual machine ${this.name} to boot`,
+        timeoutMs: BOOT_TIMEOUT_MS,
+        intervalMs: 50,
+        explain: () => this.#machine.failure("did not boot").message,
+      },
+    );
+  }
+
+  // QEMU forwards a TCP port of the namespace's loopback; the relay makes it a unix socket, which any program of the
+  // host can reach, and only its owner.
+  async #startRelay(options: VirtualMachineOptions): Promise<void> {
+    await rm(this.execSocket, { force: true });
+    await BackgroundProcess.start({
+      name: `${options.name}-exec`,
+      folder: options.folder,
+      lifetime: options.lifetime,
+      netns: options.netns ?? `/proc/${this.#machine.pid()}/ns/net`,
+      command: [
+        "socat",
+        `UNIX-LISTEN:${this.execSocket},fork,mode=600`,
+        `TCP:127.0.0.1:${options.execPort ?? DEFAULT_EXEC_PORT}`,
+      ],
+    });
+    await waitUntil(() => this.run(["true"], { timeoutMs: 5000 }).then(() => true), {
+      what: `the exec channel of ${this.name}`,
+      timeoutMs: 20_000,
+      intervalMs: 20,
+    });
+  }
+}
+
+const DEFAULT_EXEC_PORT = 7000;
+
+function inNetnsOfItsOwn(command: readonly string[]): readonly string[] {
+  return ["unshare", "--net", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", ...command];
+}
+
+/** The QEMU command of a machine: plain data in, plain data out. */
+export function qemuCommand(
+  options: VirtualMachineOptions,
+  kit: VirtualMachineKit,
+  accelerator: Accelerator,
+): readonly string[] {
+  const { taps = [], disks = [], shares = [] } = options;
+  const share = (path: string, tag: string, flags: string): readonly string[] => [
+    "-virtfs",
+    `local,path=${path},mount_tag=${tag},id=${tag},security_model=none,multidevs=remap${flags}`,
+  ];
+  const environment = {
+    VM_INIT: join(import.meta.dirname, "guest", "init.sh"),
+    VM_KIT: kit.folder,
+    VM_NAME: options.name,
+    // The Node that runs this, for bundles of the project.
+    VM_PATH: dirname(process.execPath),
+    VM_SHARES: shares.map((path, index) => `share${index}=${path}`).join(" "),
+    VM_MODULES: GUEST_MODULES.join(","),
+  };
+  const kernelParameters = [
+    ...["console=ttyS0", "quiet", "panic=-1", "mitigations=off", "net.ifnames=0", "raid=noautodetect"],
+    ...Object.entries(environment).map(([name, value]) => `"${name}=${value}"`),
+  ];
+  return [
+    ...["qemu-system-x86_64", "-machine", "q35", ...accelerator, "-smp", String(options.cpus)],
+    ...["-m", `${options.memoryMiB}M`, "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio"],
+    ...["-kernel", kit.kernel, "-initrd", kit.initrd, "-append", kernelParameters.join(" ")],
+    ...share("/", "root", ",readonly=on"),
+    ...shares.flatMap((path, index) => share(path, `share${index}`, "")),
+    ...disks.flatMap((file) => ["-drive", `file=${file},format=raw,if=virtio,snapshot=on`]),
+    "-netdev",
+    `user,id=exec,restrict=on,ipv6=off,net=198.18.255.0/24,` +
+      `hostfwd=tcp:127.0.0.1:${options.execPort ?? DEFAULT_EXEC_PORT}-198.18.255.15:7000`,
+    ...["-device", "virtio-net-pci,netdev=exec,mac=52:54:00:00:ff:01,romfile="],
+    ...taps.flatMap((tap, index) => [
+      ...["-netdev", `tap,id=tap${index},ifname=${tap.name},script=no,downscript=no`],
+      ...["-device", `virtio-net-pci,netdev=tap${index},mac=${tap.mac},romfile=`],
+    ]),
+  ];
+}
