@@ -1,5 +1,6 @@
 /** What long-lived programs need of the Kubernetes API. Knows no custom resource. */
 
+export { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
 export { Backoff, type BackoffOptions } from "./backoff.ts";
 export { type Clock, pause, systemClock } from "./clock.ts";
 export {
@@ -10,9 +11,18 @@ export {
   type TlsOptions,
 } from "./credentials.ts";
 export { hasCode, KubeError } from "./error.ts";
+export {
+  EventRecorder,
+  type EventRecorderOptions,
+  type RecordedEvent,
+  type Regarding,
+} from "./event-recorder.ts";
 export { type InClusterOptions, inClusterCredentials } from "./in-cluster-credentials.ts";
+export { type LeaderCallbacks, LeaderElector, type LeaderElectorOptions } from "./leader-election.ts";
 export type { ListResult } from "./list.ts";
 export type { Logger } from "./logger.ts";
+export { appliedFields, type FieldSet, type ManagedFieldsEntry } from "./managed-fields.ts";
+export { microTime } from "./micro-time.ts";
 export { Reflector, type ReflectorEvent, type ReflectorOptions, type ReflectorState } from "./reflector.ts";
 export {
   apiVersion,

@@ -1,3 +1,5 @@
+import type { ManagedFieldsEntry } from "./managed-fields.ts";
+
 /** A kind of object in the API, as its URL names it. The core group is "". */
 export interface Resource {
   readonly group: string;
@@ -26,6 +28,7 @@ export interface ObjectMeta {
   annotations?: Record<string, string> | undefined;
   finalizers?: string[] | undefined;
   ownerReferences?: OwnerReference[] | undefined;
+  managedFields?: ManagedFieldsEntry[] | undefined;
   /** RFC 3339, whole seconds. */
   creationTimestamp?: string | undefined;
   /** RFC 3339, whole seconds; set while finalizers hold the object. */
