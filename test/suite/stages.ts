@@ -1,3 +1,4 @@
+import { helmBinary } from "../cluster/kubectl.ts";
 import { runChecks } from "./checks.ts";
 import { sum, type Tally } from "./tally.ts";
 import { runVitest } from "./vitest.ts";
@@ -25,6 +26,14 @@ const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarn
 export const STAGES: readonly Stage[] = [
   { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
   vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
+  {
+    name: "chart",
+    summary: "helm lint",
+    run: async ({ root, signal }) => {
+      const command = [await helmBinary(), "lint", "--strict", "config/helm/egress-nat"] as const;
+      return runChecks([{ title: "helm lint --strict", command }], root, signal);
+    },
+  },
   vitestStage("api", "against a real apiserver"),
   vitestStage("datapath", "against a real kernel, in a virtual machine"),
   vitestStage("e2e", "the installed product on a real cluster"),

@@ -1,0 +1,146 @@
+import { HEARTBEAT_PORT } from "@egress-nat/crds";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
+import type { BothFamilies } from "./kit/internet.ts";
+import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
+import { type CraftedPacket, type Probe, type ProbePod, WHOAMI_PORT } from "./kit/probe-pod.ts";
+import { describeOnline, type GatewayPod, gatewaysOf, kubectl, player, serviceOf } from "./kit/world.ts";
+
+const FAMILIES = ["ipv4", "ipv6"] as const;
+const LOCAL_PORT = 7778;
+/** The port that crafted datagrams come from. */
+const CRAFTED_SOURCE_PORT = 4444;
+
+const MALLORYS_SERVICE = {
+  apiVersion: "v1",
+  kind: "Service",
+  metadata: { name: "mallory", namespace: NAMESPACE },
+  spec: {
+    ipFamilyPolicy: "PreferDualStack",
+    selector: { app: "mallory" },
+    ports: [{ protocol: "UDP", port: LOCAL_PORT }],
+  },
+};
+
+describeOnline("a client stays a client", (internet) => {
+  let alice: ProbePod;
+  let bob: ProbePod;
+  let mallory: ProbePod;
+  let gateways: readonly GatewayPod[];
+  let vias: readonly BothFamilies[];
+
+  beforeAll(async () => {
+    await kubectl.apply(MALLORYS_SERVICE);
+    [alice, bob, mallory, gateways] = await Promise.all([
+      player("alice"),
+      player("bob"),
+      player("mallory"),
+      gatewaysOf(INTERNET_EGRESS),
+    ]);
+    vias = [await serviceOf(INTERNET_EGRESS), ...gateways];
+  });
+
+  afterAll(() => kubectl.delete([MALLORYS_SERVICE]));
+
+  test("FoU of its own making comes out with the gateway's address, as its other packets do", async () => {
+    const text = uniqueText("own");
+    await alice.ask(wrappedFor(alice, internet.wide, text));
+    await lateArrivals(alice, internet);
+    const allowed = gateways.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);
+    const senders = await internet.sendersOf(text);
+    expect(senders).toHaveLength(FAMILIES.length * vias.length);
+    expect(allowed).toEqual(expect.arrayContaining(senders));
+  });
+
+  test("with another client's address as inner source it gets nothing", async () => {
+    const text = uniqueText("bobs");
+    await alice.ask(wrappedFor(bob, internet.wide, text));
+    await lateArrivals(alice, internet);
+    expect(await internet.sendersOf(text)).toEqual([]);
+  });
+
+  test("with FoU of its own making it reaches no pod and no Service", async () => {
+    const ear = await Ear.open(mallory, LOCAL_PORT);
+    const service = await serviceOf(MALLORYS_SERVICE.metadata);
+    const text = uniqueText("inside");
+    await alice.ask([mallory, service].flatMap((target) => wrappedFor(alice, target, text, LOCAL_PORT)));
+    await ear.hears(alice);
+    await ear.hears(alice, service);
+    expect(await ear.sendersOf(text)).toEqual([]);
+  });
+
+  test("with FoU of its own making it does not reach the metadata address of the gateway's node", async () => {
+    const [control, text] = [uniqueText("bystander"), uniqueText("client")];
+    await mallory.seenBy([internet.metadata], control);
+    await alice.ask(
+      vias.map((via) => ({
+        do: "fou" as const,
+        via: via.ipv4,
+        source: alice.ipv4,
+        destination: internet.metadata,
+        port: WHOAMI_PORT,
+        text,
+      })),
+    );
+    await lateArrivals(alice, internet);
+    expect(await internet.sendersOf(text)).toEqual([]);
+    expect(await internet.sendersOf(control)).toEqual([mallory.ipv4]);
+  });
+
+  test("with FoU of its own making it reaches no socket of a gateway", async () => {
+    const [direct, tunnelled] = [heartbeatRequest("directly"), heartbeatRequest("tunnelled")];
+    const ear = await Ear.open(alice, CRAFTED_SOURCE_PORT);
+    const answers = await alice.ask([
+      ...gateways.flatMap((gateway) =>
+        FAMILIES.map((family): Probe => {
+          return { do: "udp", address: gateway[family], port: HEARTBEAT_PORT, text: direct };
+        }),
+      ),
+      ...gateways.flatMap((gateway) => wrappedFor(alice, gateway, tunnelled, HEARTBEAT_PORT)),
+    ]);
+    await lateArrivals(alice, internet);
+    // The gateway's heartbeat answers anybody who asks it directly; through the tunnel it does not hear the question.
+    expect(answers.filter((answer) => JSON.stringify(answer).includes("directly"))).toHaveLength(
+      2 * gateways.length,
+    );
+    await ear.hears(mallory);
+    expect(await ear.sendersOf("tunnelled")).toEqual([]);
+  });
+
+  test("a socket bound to the uplink sends nothing around the tunnel", async () => {
+    const text = uniqueText("bound");
+    const device = "eth0";
+    const answers = await alice.ask(
+      [internet.wide.ipv4, internet.wide.ipv6].flatMap((address): Probe[] => [
+        { do: "udp", address, port: WHOAMI_PORT, text, device },
+        { do: "tcp", address, port: WHOAMI_PORT, device },
+      ]),
+    );
+    expect(answers).toEqual(Array(4).fill({ error: expect.any(String) }));
+    expect(await internet.sendersOf(text)).toEqual([]);
+  });
+
+  /** The datagram in FoU, to the Service and to each gateway. */
+  function wrappedFor(
+    source: BothFamilies,
+    destination: BothFamilies,
+    text: string,
+    port = WHOAMI_PORT,
+  ): CraftedPacket[] {
+    return vias.flatMap((via) =>
+      FAMILIES.map((family) => ({
+        do: "fou" as const,
+        via: via[family],
+        source: source[family],
+        destination: destination[family],
+        port,
+        text,
+      })),
+    );
+  }
+});
+
+/** A heartbeat request without keys; the gateway echoes its nonce. */
+function heartbeatRequest(nonce: string): string {
+  return `EGHB\u0001\u0001\u0000\u0000${nonce.padEnd(16, ".")}`;
+}

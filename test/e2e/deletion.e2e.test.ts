@@ -1,0 +1,166 @@
+import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { waitUntil } from "../system/wait-until.ts";
+import { uniqueText } from "./kit/evidence.ts";
+import { clientOf, egress, probePod, scriptPod } from "./kit/manifests.ts";
+import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
+import { ProbePod, WHOAMI_PORT } from "./kit/probe-pod.ts";
+import { withoutNodeAgents } from "./kit/product.ts";
+import { describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf, podEvents, world } from "./kit/world.ts";
+
+const WITHDRAWAL_MS = 5_000;
+/** Where host-local keeps, for each range, the address that it gave out last (plugins/ipam/host-local). */
+const HOST_LOCAL = "/host/var/lib/cni/networks";
+
+const Slices = z.object({
+  items: z.array(z.object({ clients: z.array(z.object({ addresses: z.array(z.string()) })).default([]) })),
+});
+
+const pod = probePod({
+  name: "leaver",
+  namespace: NAMESPACE,
+  image: world.image,
+  annotations: clientOf(INTERNET_EGRESS),
+});
+
+describeOnline("a client that is deleted", (internet) => {
+  test("is forgotten by its slice and its gateways, with its connections, within 5 seconds", async () => {
+    await kubectl.apply(pod);
+    const leaver = await ProbePod.ready(kubectl, NAMESPACE, pod.metadata.name);
+    await leaver.seenBy([internet.wide.ipv4, internet.wide.ipv6]);
+    expect(await tracesOf(leaver)).not.toEqual([]);
+
+    await kubectl.delete([pod]);
+    await waitUntil(async () => (await tracesOf(leaver)).length === 0, {
+      what: `slices and gateways to forget ${leaver.ipv4} and ${leaver.ipv6}`,
+      timeoutMs: WITHDRAWAL_MS,
+      explain: async () => (await tracesOf(leaver)).join("\n"),
+    });
+  });
+
+  test("can go while its agent is down, and its address waits until it is withdrawn", {
+    timeout: 600_000,
+  }, async () => {
+    await kubectl.apply(pod);
+    const leaver = await ProbePod.ready(kubectl, NAMESPACE, pod.metadata.name);
+    const node = await nodeOf(leaver);
+    const heir = scriptPod(
+      { name: "heir", namespace: NAMESPACE, image: world.image, node: leaver.node },
+      "sleep infinity",
+    );
+    try {
+      await withoutNodeAgents(async () => {
+        await kubectl.delete([pod]);
+        expect(await sliceAddresses()).toContain(leaver.ipv4);
+        await node.run(`
+          for last in ${HOST_LOCAL}/*/last_reserved_ip.0; do echo -n ${before(leaver.ipv4)} > "$last"; done`);
+        await kubectl.apply(heir);
+        await waitUntil(
+          async () => (await podEvents(heir)).some((message) => message.includes(leaver.ipv4)),
+          {
+            what: `an event of pod heir that names ${leaver.ipv4}`,
+            timeoutMs: 60_000,
+            intervalMs: 1000,
+            explain: async () => (await podEvents(heir)).join("\n"),
+          },
+        );
+      });
+      await kubectl.wait(["pod", "heir", "-n", NAMESPACE], "condition=Ready");
+      expect(await sliceAddresses()).not.toContain(leaver.ipv4);
+    } finally {
+      await kubectl.delete([pod, heir], { wait: false });
+    }
+  });
+
+  /** What the slices and the gateways still hold of a client. */
+  async function tracesOf({ ipv4, ipv6 }: ProbePod): Promise<string[]> {
+    const slices = (await sliceAddresses()).filter((address) => [ipv4, ipv6].includes(address));
+    const gateways = await gatewaysOf(INTERNET_EGRESS);
+    const kernels = await Promise.all(
+      gateways.map(async (gateway) => {
+        const node = await nodeOf(gateway);
+        const kernel = "nft list ruleset; conntrack -L -f ipv4; conntrack -L -f ipv6";
+        const dump = await node.inNetworkOf(gateway.ipv4, `(${kernel}) 2>/dev/null`);
+        const elements = dump.split(/[\s,={}]+/);
+        return [ipv4, ipv6]
+          .filter((address) => elements.includes(address))
+          .map((address) => `${gateway.name}: ${address}`);
+      }),
+    );
+    return [...slices.map((address) => `slice: ${address}`), ...kernels.flat()];
+  }
+
+  async function sliceAddresses(): Promise<string[]> {
+    const { items } = await kubectl.get(Slices, "egressclientslices", "-n", INTERNET_EGRESS.namespace);
+    return items.flatMap(({ clients }) => clients.flatMap(({ addresses }) => addresses));
+  }
+});
+
+describeOnline("an Egress that is deleted", (internet) => {
+  const DOOMED = { namespace: INTERNET_EGRESS.namespace, name: "doomed" };
+  const KINDS =
+    "deployments,services,poddisruptionbudgets,roles,rolebindings,serviceaccounts,egressclientslices";
+  const object = egress(DOOMED, {
+    destinations: ["0.0.0.0/0", "::/0"],
+    replicas: 1,
+    podDisruptionBudget: { maxUnavailable: 1 },
+  });
+  const orphan = probePod({
+    name: "orphan",
+    namespace: NAMESPACE,
+    image: world.image,
+    annotations: clientOf(DOOMED),
+  });
+
+  beforeAll(async () => {
+    await kubectl.apply(object, orphan);
+    await gatewaysReady(DOOMED);
+  });
+  afterAll(() => kubectl.delete([object, orphan], { wait: false }));
+
+  test("takes everything with it that was made for it", async () => {
+    await ProbePod.ready(kubectl, NAMESPACE, "orphan");
+    expect(await kinds()).toEqual([
+      "Deployment",
+      "EgressClientSlice",
+      "PodDisruptionBudget",
+      "Role",
+      "RoleBinding",
+      "Service",
+      "ServiceAccount",
+    ]);
+    await kubectl.delete([object]);
+    await waitUntil(async () => (await kinds()).length === 0, {
+      what: "the objects of Egress doomed to be gone",
+      timeoutMs: 60_000,
+      intervalMs: 500,
+      explain: async () => (await kinds()).join(),
+    });
+  });
+
+  test("leaves its clients closed: nothing reaches the internet by another way", async () => {
+    const client = await ProbePod.ready(kubectl, NAMESPACE, "orphan");
+    const text = uniqueText("orphan");
+    const answers = await client.seenBy([internet.wide.ipv4, internet.wide.ipv6], text);
+    const seen = answers.flatMap(({ tcp, udp }) => [tcp, udp]).filter((answer) => /[.:]/.test(answer));
+    expect(seen).toEqual([]);
+    expect(await internet.sendersOf(text)).toEqual([]);
+    const bound = await client.ask([
+      { do: "udp", address: internet.wide.ipv6, port: WHOAMI_PORT, text, device: "eth0" },
+    ]);
+    expect(bound).toEqual([{ error: expect.any(String) }]);
+  });
+
+  async function kinds(): Promise<string[]> {
+    const list = ["get", KINDS, "-n", DOOMED.namespace, "-l", `${EGRESS_LABEL}=${labelValue(DOOMED.name)}`];
+    const names = await kubectl.run([...list, "-o", "jsonpath={range .items[*]}{.kind}{'\\n'}{end}"]);
+    return [...new Set(names.split("\n").filter((kind) => kind !== ""))].toSorted();
+  }
+});
+
+/** The IPv4 address before another. */
+function before(address: string): string {
+  const bytes = address.split(".").map(Number);
+  return [...bytes.slice(0, 3), (bytes[3] ?? 0) - 1].join(".");
+}

@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { clientOf, probePod } from "./kit/manifests.ts";
+import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
+import { ProbePod, WHOAMI_PORT } from "./kit/probe-pod.ts";
+import { describeOnline, gatewaysOf, kubectl, nodeOf, player, world } from "./kit/world.ts";
+
+const HOST_PORT = 18_080;
+
+const pod = probePod({
+  name: "porter",
+  namespace: NAMESPACE,
+  image: world.image,
+  annotations: clientOf(INTERNET_EGRESS),
+  ports: [{ containerPort: WHOAMI_PORT, hostPort: HOST_PORT, protocol: "TCP" }],
+});
+
+describeOnline("a client with a hostPort", (internet) => {
+  let porter: ProbePod;
+
+  beforeAll(async () => {
+    await kubectl.apply(pod);
+    porter = await ProbePod.ready(kubectl, NAMESPACE, pod.metadata.name);
+  });
+
+  afterAll(() => kubectl.delete([pod], { wait: false }));
+
+  test("answers callers from outside at its node's port, and sees who they are", async () => {
+    const node = await nodeOf(porter);
+    const call = `exec 3<>/dev/tcp/${node.pod.ipv4}/${HOST_PORT}; echo hello >&3; head -1 <&3`;
+    expect(await internet.run("timeout", "10", "bash", "-c", call)).toBe(internet.wide.ipv4);
+  });
+
+  test("answers the other node", async () => {
+    const [node, alice, bob] = await Promise.all([nodeOf(porter), player("alice"), player("bob")]);
+    const other = await nodeOf(porter.node === alice.node ? bob : alice);
+    const answer = await other.run(
+      `exec 3<>/dev/tcp/${node.pod.ipv4}/${HOST_PORT}; echo hello >&3; timeout 10 head -1 <&3`,
+    );
+    expect(answer.trim()).toBe(other.pod.ipv4);
+  });
+
+  test("uses the gateway for its own flows", async () => {
+    const [v4, v6] = await porter.seenBy([internet.wide.ipv4, internet.wide.ipv6]);
+    const gateways = await gatewaysOf(INTERNET_EGRESS);
+    expect(gateways.map(({ ipv4 }) => ipv4)).toContain(v4?.tcp);
+    expect(gateways.map(({ ipv6 }) => ipv6)).toContain(v6?.tcp);
+  });
+});

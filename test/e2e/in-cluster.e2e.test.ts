@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { CAST } from "./kit/cast.ts";
+import type { BothFamilies } from "./kit/internet.ts";
+import { NAMESPACE } from "./kit/names.ts";
+import { WHOAMI_PORT } from "./kit/probe-pod.ts";
+import { kubectl, nodeOf, player, serviceOf } from "./kit/world.ts";
+
+const SERVICE = {
+  apiVersion: "v1",
+  kind: "Service",
+  metadata: { name: "whoami", namespace: NAMESPACE },
+  spec: {
+    ipFamilyPolicy: "PreferDualStack",
+    selector: { app: CAST.mallory },
+    ports: [
+      { name: "tcp", protocol: "TCP", port: WHOAMI_PORT },
+      { name: "udp", protocol: "UDP", port: WHOAMI_PORT },
+    ],
+  },
+};
+
+const Resolved = z.object({ addresses: z.array(z.string()) });
+
+// alice's Egress is for 0.0.0.0/0 and ::/0, carol's for 10.0.0.0/8 as well.
+describe.each(["alice", "carol"] as const)("inside the cluster, %s", (name) => {
+  beforeAll(() => kubectl.apply(SERVICE));
+  afterAll(() => kubectl.delete([SERVICE]));
+
+  test("reaches pods on both nodes with its own address", async () => {
+    const [client, mallory, bob] = await Promise.all([player(name), player("mallory"), player("bob")]);
+    expect(await client.seenBy(addressesOf(mallory, bob))).toEqual([
+      ...asItself(client),
+      ...asItself(client),
+    ]);
+  });
+
+  test("reaches Services with its own address", async () => {
+    const [client, service] = await Promise.all([player(name), serviceOf(SERVICE.metadata)]);
+    expect(await client.seenBy(addressesOf(service))).toEqual(asItself(client));
+  });
+
+  test("reaches nodes with its own address", async () => {
+    const [client, bob, mallory] = await Promise.all([player(name), player("bob"), player("mallory")]);
+    const nodes = await Promise.all([nodeOf(bob), nodeOf(mallory)]);
+    const addresses = nodes.map(({ pod }) => pod.ipv4);
+    expect(await client.seenBy(addresses)).toEqual(
+      addresses.map(() => ({ tcp: client.ipv4, udp: client.ipv4 })),
+    );
+  });
+
+  test("resolves names by the cluster's DNS", async () => {
+    const client = await player(name);
+    const kubernetes = await serviceOf({ namespace: "default", name: "kubernetes" });
+    const { addresses } = await client.askOne(
+      { do: "resolve", name: "kubernetes.default.svc.cluster.local" },
+      Resolved,
+    );
+    expect(addresses).toContain(kubernetes.ipv4);
+  });
+});
+
+function addressesOf(...targets: readonly BothFamilies[]): string[] {
+  return targets.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);
+}
+
+function asItself({ ipv4, ipv6 }: BothFamilies): { tcp: string; udp: string }[] {
+  return [ipv4, ipv6].map((address) => ({ tcp: address, udp: address }));
+}

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { INTERNET_EGRESS } from "./kit/names.ts";
+import type { NodeShell } from "./kit/node-shell.ts";
+import type { ProbePod } from "./kit/probe-pod.ts";
+import { describeOnline, type GatewayPod, gatewaysOf, nodeOf, player } from "./kit/world.ts";
+
+const TABLE = "inet e2e_default_deny";
+
+// What a NetworkPolicy with an empty ingress list amounts to, in the terms of a bridge: br_netfilter shows the packets
+// between pods of one node to the forward hook as well.
+describeOnline("a client whose node drops every new inbound flow to it", (internet) => {
+  let alice: ProbePod;
+  let mallory: ProbePod;
+  let node: NodeShell;
+  let gateways: readonly GatewayPod[];
+
+  beforeAll(async () => {
+    [alice, mallory] = await Promise.all([player("alice"), player("mallory")]);
+    [node, gateways] = await Promise.all([nodeOf(alice), gatewaysOf(INTERNET_EGRESS)]);
+    await node.run(`
+      sysctl -qw net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1
+      nft -f - <<'RULES'
+      table ${TABLE} {
+        chain forward {
+          type filter hook forward priority 10;
+          ct state established,related accept
+          ip daddr ${alice.ipv4} drop
+          ip6 daddr ${alice.ipv6} icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+          ip6 daddr ${alice.ipv6} drop
+        }
+      }
+RULES
+      # A flow that was open before the policy says nothing about it.
+      conntrack -D --proto udp --orig-src ${alice.ipv4} || true
+      conntrack -D --proto udp --orig-src ${alice.ipv6} || true`);
+  });
+
+  afterAll(() => node.run(`nft delete table ${TABLE}`));
+
+  test("is closed to other pods", async () => {
+    expect(await mallory.seenBy([alice.ipv4, alice.ipv6])).toEqual([
+      { tcp: "timeout", udp: "timeout" },
+      { tcp: "timeout", udp: "timeout" },
+    ]);
+  });
+
+  test("works, v4 and v6", async () => {
+    const [v4, v6] = await alice.seenBy([internet.wide.ipv4, internet.wide.ipv6]);
+    for (const address of [v4?.tcp, v4?.udp]) expect(gateways.map(({ ipv4 }) => ipv4)).toContain(address);
+    for (const address of [v6?.tcp, v6?.udp]) expect(gateways.map(({ ipv6 }) => ipv6)).toContain(address);
+  });
+});

@@ -1,0 +1,77 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { InternetAccess } from "./internet.ts";
+import type { Kubectl, Manifest } from "./kubectl.ts";
+import { clientOf, egress, namespace, nodeShell, probePod, probeProgram } from "./manifests.ts";
+import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./names.ts";
+import { nodeShellName } from "./node-shell.ts";
+
+/** The pods that stay up for all test files: starting one takes seconds. */
+export const CAST = {
+  /** Client of the internet Egress on the first node. */
+  alice: "alice",
+  /** Client of the internet Egress on the second node. */
+  bob: "bob",
+  /** Client of the internet Egress and of the office Egress, on the second node. */
+  carol: "carol",
+  /** No client; on the first node, with NET_ADMIN and NET_RAW in her own network namespace. */
+  mallory: "mallory",
+} as const;
+
+/** Applies the Egresses that all test files use, and the cast, and waits until all of it is ready. */
+export async function setTheStage(
+  kubectl: Kubectl,
+  image: string,
+  nodes: readonly string[],
+  internet: InternetAccess | undefined,
+): Promise<void> {
+  const [first = "", second = first] = nodes;
+  await kubectl.apply(...[NAMESPACE, INTERNET_EGRESS.namespace, OFFICE_EGRESS.namespace].map(namespace));
+  await kubectl.apply(
+    egress(INTERNET_EGRESS, { destinations: ["0.0.0.0/0", "::/0"], replicas: 2 }),
+    egress(OFFICE_EGRESS, {
+      // 10.0.0.0/8 covers the cluster's own ranges where they are private.
+      destinations: ["10.0.0.0/8", ...narrowDestinations(internet)],
+      replicas: 1,
+    }),
+  );
+  const program = await readFile(join(import.meta.dirname, "../probe/probe.py"), "utf8");
+  await kubectl.apply(
+    probeProgram(NAMESPACE, program),
+    ...players(image, first, second),
+    ...nodes.map(shell),
+  );
+  for (const { namespace, name } of [INTERNET_EGRESS, OFFICE_EGRESS]) {
+    await kubectl.wait(["egress", name, "-n", namespace], "condition=Available", 180_000);
+  }
+  await kubectl.wait(["pods", "--all", "-n", NAMESPACE], "condition=Ready", 240_000);
+
+  function shell(node: string): Manifest {
+    return nodeShell({ name: nodeShellName(node), namespace: NAMESPACE, node, image });
+  }
+}
+
+function players(image: string, first: string, second: string): Manifest[] {
+  const common = { namespace: NAMESPACE, image };
+  return [
+    probePod({ ...common, name: CAST.alice, node: first, annotations: clientOf(INTERNET_EGRESS) }),
+    probePod({ ...common, name: CAST.bob, node: second, annotations: clientOf(INTERNET_EGRESS) }),
+    probePod({
+      ...common,
+      name: CAST.carol,
+      node: second,
+      annotations: clientOf(INTERNET_EGRESS, OFFICE_EGRESS),
+    }),
+    probePod({
+      ...common,
+      name: CAST.mallory,
+      node: first,
+      labels: { app: CAST.mallory },
+      capabilities: ["NET_ADMIN", "NET_RAW"],
+    }),
+  ];
+}
+
+function narrowDestinations(internet: InternetAccess | undefined): string[] {
+  return internet === undefined ? [] : [`${internet.narrow.ipv4}/24`, `${internet.narrow.ipv6}/64`];
+}

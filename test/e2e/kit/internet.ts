@@ -1,0 +1,65 @@
+import { execa } from "execa";
+import { z } from "zod";
+
+/** Anything with one address of each family. */
+export interface BothFamilies {
+  readonly ipv4: string;
+  readonly ipv6: string;
+}
+
+/** How the tests reach the internet and its books. */
+export interface InternetAccess {
+  readonly wide: BothFamilies;
+  /** Inside the private ranges: what a narrow destination is about. */
+  readonly narrow: BothFamilies;
+  /** Behind a link that carries packets of 1400 bytes at most. */
+  readonly lowMtu: BothFamilies;
+  /** Where clouds serve the secrets of a node. */
+  readonly metadata: string;
+  /** What must run before a command to run it in the internet's network namespace. */
+  readonly inside: readonly string[];
+}
+
+/** Where the servers of the internet send back what they get. */
+export const ECHO_PORT = 7;
+
+const Datagrams = z.array(z.object({ source: z.string() }));
+
+/** Servers outside that answer with the address they saw, as the tests ask them. */
+export class Internet {
+  readonly wide: BothFamilies;
+  readonly narrow: BothFamilies;
+  readonly lowMtu: BothFamilies;
+  readonly metadata: string;
+  readonly #inside: readonly string[];
+
+  constructor({ wide, narrow, lowMtu, metadata, inside }: InternetAccess) {
+    this.wide = wide;
+    this.narrow = narrow;
+    this.lowMtu = lowMtu;
+    this.metadata = metadata;
+    this.#inside = inside;
+  }
+
+  /**
+   * Who sent datagrams that contain a text.
+   *
+   * @returns the source addresses, one for each datagram
+   */
+  async sendersOf(text: string): Promise<string[]> {
+    const seen = await this.run(
+      "curl",
+      "--silent",
+      "--fail",
+      `http://127.0.0.1/seen?text=${encodeURIComponent(text)}`,
+    );
+    return Datagrams.parse(JSON.parse(seen)).map(({ source }) => source);
+  }
+
+  /** Runs a command out there. */
+  async run(...command: readonly string[]): Promise<string> {
+    const [file, ...args] = [...this.#inside, ...command] as [string, ...string[]];
+    const { stdout } = await execa(file, args, { stdin: "ignore", timeout: 60_000 });
+    return stdout;
+  }
+}

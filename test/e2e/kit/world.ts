@@ -1,0 +1,132 @@
+import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
+import { describe, inject, test } from "vitest";
+import { z } from "zod";
+import { CAST } from "./cast.ts";
+import { type BothFamilies, Internet, type InternetAccess } from "./internet.ts";
+import { Kubectl, type Manifest } from "./kubectl.ts";
+import type { EgressName } from "./manifests.ts";
+import { NAMESPACE } from "./names.ts";
+import { NodeShell, nodeShellName } from "./node-shell.ts";
+import { ProbePod } from "./probe-pod.ts";
+
+/** What the global setup made and every test file finds: plain data, as it crosses a process boundary. */
+export interface World {
+  /** kubectl and helm with the arguments that name the cluster, and what must run before them. */
+  readonly kubectl: readonly string[];
+  readonly helm: readonly string[];
+  /** Arguments of `helm install` for the product. */
+  readonly chart: readonly string[];
+  /** Two nodes at least. */
+  readonly nodes: readonly ClusterNode[];
+  /** Image of the test pods. */
+  readonly image: string;
+  /** Absent on a cluster that is not the tests' own. */
+  readonly internet?: InternetAccess;
+  /** Commands that stop and start the apiserver; absent on a cluster that is not the tests' own. */
+  readonly apiserver?: { readonly stop: readonly string[]; readonly start: readonly string[] };
+  /** Repeat what is worth repeating. */
+  readonly long: boolean;
+}
+
+export interface ClusterNode {
+  readonly name: string;
+  readonly ipv4: string;
+}
+
+declare module "vitest" {
+  interface ProvidedContext {
+    world: World;
+  }
+}
+
+export const world: World = inject("world");
+export const kubectl = new Kubectl(world.kubectl);
+
+/** A pod of the cast. */
+export function player(name: keyof typeof CAST): Promise<ProbePod> {
+  return ProbePod.ready(kubectl, NAMESPACE, CAST[name]);
+}
+
+/** A node as other pods see it, and root on it. */
+export async function nodeOf(pod: { readonly node: string }): Promise<NodeShell> {
+  return new NodeShell(await ProbePod.ready(kubectl, NAMESPACE, nodeShellName(pod.node)));
+}
+
+/** Test cases that need servers outside the cluster; skipped where the cluster is not the tests' own. */
+export function describeOnline(name: string, cases: (internet: Internet) => void): void {
+  const access = world.internet;
+  if (access === undefined) {
+    describe(name, () => test.skip("needs the internet of the test cluster"));
+  } else {
+    describe(name, () => cases(new Internet(access)));
+  }
+}
+
+/** A gateway of an Egress that is ready. */
+export interface GatewayPod {
+  readonly name: string;
+  readonly node: string;
+  readonly ipv4: string;
+  readonly ipv6: string;
+}
+
+const Pods = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string(), deletionTimestamp: z.string().optional() }),
+      spec: z.object({ nodeName: z.string().optional() }),
+      status: z.object({ podIPs: z.array(z.object({ ip: z.string() })).default([]) }),
+    }),
+  ),
+});
+
+/** The gateway pods of an Egress that are not being deleted. */
+export async function gatewaysOf({ namespace, name }: EgressName): Promise<GatewayPod[]> {
+  const { items } = await kubectl.get(
+    Pods,
+    "pods",
+    "-n",
+    namespace,
+    "-l",
+    `${EGRESS_LABEL}=${labelValue(name)}`,
+  );
+  return items
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    .map(({ metadata, spec, status }) => ({
+      name: metadata.name,
+      node: spec.nodeName ?? "",
+      ipv4: status.podIPs.map(({ ip }) => ip).find((ip) => ip.includes(".")) ?? "",
+      ipv6: status.podIPs.map(({ ip }) => ip).find((ip) => ip.includes(":")) ?? "",
+    }));
+}
+
+const Service = z.object({ spec: z.object({ clusterIPs: z.array(z.string()) }) });
+
+/** The addresses of the Egress's Service. */
+export async function serviceOf({ namespace, name }: EgressName): Promise<BothFamilies> {
+  const { spec } = await kubectl.get(Service, "service", name, "-n", namespace);
+  return {
+    ipv4: spec.clusterIPs.find((ip) => ip.includes(".")) ?? "",
+    ipv6: spec.clusterIPs.find((ip) => ip.includes(":")) ?? "",
+  };
+}
+
+/** Waits until an Egress has all the gateways that it asks for. */
+export async function gatewaysReady({ namespace, name }: EgressName): Promise<void> {
+  await kubectl.wait(["egress", name, "-n", namespace], "condition=Available");
+  await kubectl.run(["rollout", "status", `deployment/${name}`, "-n", namespace, "--timeout=120s"]);
+}
+
+const Events = z.object({ items: z.array(z.object({ message: z.string() })) });
+
+/** The messages of the events about a pod. */
+export async function podEvents({ metadata }: Manifest): Promise<string[]> {
+  const { items } = await kubectl.get(
+    Events,
+    "events",
+    "-n",
+    metadata.namespace ?? "default",
+    `--field-selector=involvedObject.kind=Pod,involvedObject.name=${metadata.name}`,
+  );
+  return items.map(({ message }) => message);
+}
