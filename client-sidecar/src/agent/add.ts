@@ -1,0 +1,212 @@
+/** CNI ADD of a client or a gateway. */
+
+import { isDeepStrictEqual } from "node:util";
+import { type Egress, GATEWAY_ANNOTATION } from "@egress-nat/crds";
+import { FounatError } from "@egress-nat/founat";
+import { KubeError } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+import { CniError, CniErrorCode } from "../cni/error.ts";
+import type { PodReference } from "../cni/invocation.ts";
+import type { AddRequest } from "../cni/protocol.ts";
+import type { ClientRecord } from "../state/record.ts";
+import { type Acknowledgement, type Asker, awaitAcknowledgement } from "./acknowledgement.ts";
+import type { ClientRegistry } from "./client-registry.ts";
+import { type EgressView, egressKey } from "./egress-view.ts";
+import type { AgentMetrics } from "./metrics.ts";
+import type { RecordPodEvent } from "./pod-events.ts";
+import type { PodNetworks } from "./pod-networks.ts";
+import { assertUsable, clientConfig, parseClientAnnotations, recordEgress } from "./pod-plan.ts";
+import type { SliceWriter } from "./slice-writer.ts";
+import type { Withdrawals } from "./withdrawals.ts";
+
+/** Below what kubelet gives the container runtime (2 minutes), and what the plugin gives the agent. */
+const ACKNOWLEDGE_DEADLINE_MS = 20_000;
+
+/** A pod as the API has it; asked for only where the container runtime says too little. */
+export interface PodFacts {
+  readonly uid: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface AdderOptions {
+  readonly clusterRanges: readonly string[];
+  readonly registry: ClientRegistry;
+  readonly view: EgressView;
+  readonly writer: Pick<SliceWriter, "write">;
+  readonly withdrawals: Pick<Withdrawals, "scan">;
+  readonly networks: PodNetworks;
+  readonly asker: Pick<Asker, "ask">;
+  /** @throws KubeError NotFound */
+  readonly getPod: (pod: PodReference, signal: AbortSignal) => Promise<PodFacts>;
+  /** Looks at a client again: something has changed while it was being added. */
+  readonly reapply: (containerId: string) => void;
+  readonly recordEvent: RecordPodEvent;
+  readonly metrics: Pick<AgentMetrics, "acknowledgeSeconds">;
+  readonly logger: Logger;
+  readonly acknowledgeDeadlineMs?: number;
+}
+
+/** Makes pods clients. Whatever it has begun and cannot finish, it takes back. */
+export class Adder {
+  readonly #options: AdderOptions;
+
+  constructor(options: AdderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @throws CniError that says what is missing, and what to do
+   */
+  async add(request: AddRequest, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#add(request, signal);
+    } catch (error) {
+      throw explain(error, request.pod);
+    }
+  }
+
+  async #add(request: AddRequest, signal: AbortSignal): Promise<void> {
+    const { networks, logger } = this.#options;
+    const facts = await this.#facts(request, signal);
+    if (facts.annotations[GATEWAY_ANNOTATION] === "true") {
+      await networks.prepareGateway(request.netns);
+      logger.info({ pod: request.pod }, "prepared a gateway's network namespace");
+    }
+    const references = parseClientAnnotations(facts.annotations);
+    if (references.length === 0) return;
+    const egresses = references.map((reference) => this.#usable(request, reference));
+    const { containerId, netns, ifname, addresses } = request;
+    const { namespace, name } = request.pod;
+    const record: ClientRecord = {
+      ...{ containerId, netns, ifname, addresses },
+      pod: { namespace, name, uid: facts.uid },
+      addedAt: new Date().toISOString(),
+      egresses: egresses.map(recordEgress),
+    };
+    await this.#establish(record, egresses, signal);
+    logger.info({ pod: record.pod, addresses, egresses: references.map(egressKey) }, "added a client");
+  }
+
+  /** From here on a gateway may trust the pod's addresses: either all of it stands at the end, or all is withdrawn. */
+  async #establish(record: ClientRecord, egresses: readonly Egress[], signal: AbortSignal): Promise<void> {
+    const { registry, networks, withdrawals, view, clusterRanges, reapply, logger } = this.#options;
+    const config = clientConfig(record, view, clusterRanges);
+    const failed = new AbortController();
+    const either = AbortSignal.any([signal, failed.signal]);
+    registry.put(record);
+    // The pod's programs start after ADD: tunnel and gateways can be made ready at the same time.
+    const steps = [
+      networks.apply(record.netns, config),
+      ...egresses.map((egress) => this.#announce(record, egress, either)),
+    ];
+    for (const step of steps) step.catch(() => failed.abort());
+    const results = await Promise.allSettled(steps);
+    const failure = results.find(({ status }) => status === "rejected");
+    // Deleted meanwhile: the runtime gave up, and DEL has buried the record.
+    const isDeleted = registry.get(record.containerId) === undefined;
+    if (failure === undefined && !isDeleted && !signal.aborted) {
+      if (!isDeepStrictEqual(config, clientConfig(record, view, clusterRanges))) reapply(record.containerId);
+      return;
+    }
+    if (!isDeleted) registry.bury(record.containerId);
+    withdrawals.scan();
+    await networks
+      .remove(record.netns)
+      .catch((err: unknown) => logger.warn({ err, pod: record.pod }, "cannot clean the network namespace"));
+    signal.throwIfAborted();
+    throw (
+      firstCause(results) ??
+      new CniError(CniErrorCode.tryAgainLater, "the pod was deleted while it was added")
+    );
+  }
+
+  /** Writes the client into the slice, and waits for the gateways where the Egress asks for it. */
+  async #announce(record: ClientRecord, egress: Egress, signal: AbortSignal): Promise<void> {
+    const { writer, view, asker, metrics, acknowledgeDeadlineMs = ACKNOWLEDGE_DEADLINE_MS } = this.#options;
+    const { namespace, name } = egress.metadata;
+    const version = await writer.write({ namespace, name });
+    if (version === undefined) {
+      throw new CniError(CniErrorCode.tryAgainLater, `Egress ${namespace}/${name} was deleted meanwhile`);
+    }
+    if (egress.spec.clientStartup === "Immediate") return;
+    const endTimer = metrics.acknowledgeSeconds.startTimer();
+    const acknowledgement = await awaitAcknowledgement({
+      gateways: () => view.gateways({ namespace, name }),
+      ...{ asker, version, signal },
+      deadlineMs: acknowledgeDeadlineMs,
+    });
+    endTimer();
+    this.#judge(record, egress, acknowledgement);
+  }
+
+  #judge(record: ClientRecord, egress: Egress, { complete, applied, behind, silent }: Acknowledgement): void {
+    const { recordEvent, acknowledgeDeadlineMs = ACKNOWLEDGE_DEADLINE_MS } = this.#options;
+    const { namespace, name } = egress.metadata;
+    if (complete) {
+      if (silent.length === 0) return;
+      const message = `gateways of Egress ${namespace}/${name} do not answer the heartbeat and are left out: ${silent.join(", ")}`;
+      recordEvent(record.pod, { type: "Warning", reason: "GatewayNotAnswering", message });
+      return;
+    }
+    const waited = `within ${acknowledgeDeadlineMs / 1000} s`;
+    if (behind.length > 0) {
+      throw new CniError(
+        CniErrorCode.tryAgainLater,
+        `gateways of Egress ${namespace}/${name} did not take in the pod ${waited}: ${behind.join(", ")}`,
+        `see why they are late: kubectl logs -n ${namespace} ${behind[0]}`,
+      );
+    }
+    throw new CniError(
+      CniErrorCode.tryAgainLater,
+      applied.length + silent.length === 0
+        ? `Egress ${namespace}/${name} has no gateway that is ready`
+        : `no gateway of Egress ${namespace}/${name} answered the heartbeat ${waited}: ${silent.join(", ")}`,
+      `a NetworkPolicy in namespace ${namespace} may drop UDP 5556 from the nodes; kubectl get pods,networkpolicies -n ${namespace}`,
+    );
+  }
+
+  #usable(
+    { addresses }: AddRequest,
+    reference: { readonly namespace: string; readonly name: string },
+  ): Egress {
+    const { view } = this.#options;
+    const egress = view.egress(reference);
+    assertUsable(reference, egress, view.gateways(reference), addresses);
+    return egress;
+  }
+
+  async #facts({ pod, annotations }: AddRequest, signal: AbortSignal): Promise<PodFacts> {
+    if (annotations !== undefined && pod.uid !== undefined) return { uid: pod.uid, annotations };
+    const facts = await this.#options.getPod(pod, signal);
+    return annotations === undefined ? facts : { ...facts, annotations };
+  }
+}
+
+/** The first step that failed by itself, not because another one had. */
+function firstCause(results: readonly PromiseSettledResult<unknown>[]): unknown {
+  const reasons = results.flatMap((result) =>
+    result.status === "rejected" ? [result.reason as unknown] : [],
+  );
+  return reasons.find((reason) => !(reason instanceof DOMException)) ?? reasons[0];
+}
+
+function explain(error: unknown, pod: PodReference): unknown {
+  const name = `${pod.namespace}/${pod.name}`;
+  if (error instanceof KubeError) {
+    return new CniError(
+      CniErrorCode.tryAgainLater,
+      `cannot make pod ${name} a client: ${error.message}`,
+      "the Kubernetes API must answer, and the node agent must have its ClusterRole",
+      { cause: error },
+    );
+  }
+  if (error instanceof FounatError) {
+    return new CniError(
+      error.retryable ? CniErrorCode.tryAgainLater : CniErrorCode.invalidPod,
+      `cannot program the network namespace of pod ${name}: ${error.message}`,
+      undefined,
+      { cause: error },
+    );
+  }
+  return error;
+}

@@ -1,0 +1,143 @@
+/** From a pod's annotations and the Egresses they name to what its network namespace should be: pure functions. */
+
+import { isIPv6 } from "node:net";
+import { CLIENT_ANNOTATION_PREFIX, type Egress, FOU_PORT } from "@egress-nat/crds";
+import {
+  type Addresses,
+  type ClientConfig,
+  type ClientEgress,
+  FAMILIES,
+  type Family,
+} from "@egress-nat/founat";
+import type { Annotations } from "../cni/configuration.ts";
+import { CniError, CniErrorCode } from "../cni/error.ts";
+import type { ClientRecord, EgressReference, RecordedEgress } from "../state/record.ts";
+import { type EgressView, egressKey, type Gateway } from "./egress-view.ts";
+
+/** RFC 1123 label: what names of namespaces and Egresses are. */
+const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/**
+ * The Egresses that a pod opts in to, in the annotations' order, each once.
+ *
+ * @throws CniError 100 when an annotation is malformed
+ */
+export function parseClientAnnotations(annotations: Annotations): readonly EgressReference[] {
+  const references = Object.entries(annotations)
+    .filter(([key]) => key.startsWith(CLIENT_ANNOTATION_PREFIX))
+    .flatMap(([key, value]) => parseClientAnnotation(key, value));
+  return [...new Map(references.map((reference) => [egressKey(reference), reference])).values()];
+}
+
+function parseClientAnnotation(key: string, value: string): readonly EgressReference[] {
+  const namespace = key.slice(CLIENT_ANNOTATION_PREFIX.length);
+  const names = value.split(",").map((name) => name.trim());
+  if (NAME.test(namespace) && names.every((name) => NAME.test(name))) {
+    return names.map((name) => ({ namespace, name }));
+  }
+  throw new CniError(
+    CniErrorCode.invalidPod,
+    `the annotation ${key}: "${value}" does not name an Egress`,
+    `write ${CLIENT_ANNOTATION_PREFIX}<namespace of the Egress>: <name>[,<name>...]`,
+  );
+}
+
+/** What is kept of an Egress with each of its clients, for the time when the Egress is gone. */
+export function recordEgress(egress: Egress): RecordedEgress {
+  const { namespace, name } = egress.metadata;
+  const { destinations, originatingOnly, fouSourcePortAuto } = egress.spec;
+  return { namespace, name, destinations, originatingOnly, fouSourcePortAuto };
+}
+
+/**
+ * Why a pod cannot be a client of an Egress now.
+ *
+ * @param addresses of the pod
+ * @throws CniError 11 where it can be one later, 100 where it cannot
+ */
+export function assertUsable(
+  reference: EgressReference,
+  egress: Egress | undefined,
+  gateways: readonly Gateway[],
+  addresses: readonly string[],
+): asserts egress is Egress {
+  const { namespace, name } = reference;
+  const key = egressKey(reference);
+  if (egress === undefined) {
+    throw new CniError(
+      CniErrorCode.tryAgainLater,
+      `Egress ${key} does not exist`,
+      `create it, or correct the pod's annotation ${CLIENT_ANNOTATION_PREFIX}${namespace}; kubectl get egress -n ${namespace}`,
+    );
+  }
+  const served = familiesOf(egress.spec.destinations);
+  const own = familiesOf(addresses);
+  const common = FAMILIES.filter((family) => served.has(family) && own.has(family));
+  if (common.length === 0) {
+    throw new CniError(
+      CniErrorCode.invalidPod,
+      `Egress ${key} has only ${[...served].join()} destinations, the pod only ${[...own].join()} addresses`,
+      "give the Egress destinations of the pod's address family",
+    );
+  }
+  if (egress.spec.clientStartup === "Immediate") return;
+  const gateway = reachable(egress.status?.serviceIPs ?? [], gateways);
+  if (common.some((family) => gateway[family] !== undefined)) return;
+  throw new CniError(
+    CniErrorCode.tryAgainLater,
+    `Egress ${key} has no gateway that is ready`,
+    `kubectl describe egress -n ${namespace} ${name}; kubectl get pods -n ${namespace} -l app.kubernetes.io/instance=${name}`,
+  );
+}
+
+/**
+ * What a client's network namespace should be. An Egress that is gone is guarded by what was last known of it: its
+ * clients fail closed.
+ */
+export function clientConfig(
+  record: Pick<ClientRecord, "ifname" | "egresses">,
+  view: EgressView,
+  clusterRanges: readonly string[],
+): ClientConfig {
+  return {
+    uplink: record.ifname,
+    egresses: record.egresses.map((recorded) => clientEgress(recorded, view)),
+    clusterRanges,
+  };
+}
+
+function clientEgress(recorded: RecordedEgress, view: EgressView): ClientEgress {
+  const egress = view.egress(recorded);
+  const { destinations, originatingOnly, fouSourcePortAuto } = egress === undefined ? recorded : egress.spec;
+  const serviceIPs = egress?.status?.serviceIPs ?? [];
+  const gateways = view.gateways(recorded);
+  return {
+    name: egressKey(recorded),
+    destinations,
+    excluded: [],
+    gateway: reachable(serviceIPs, gateways),
+    peers: [...new Set([...serviceIPs, ...gateways.flatMap(({ addresses }) => addresses)])].sort(),
+    port: FOU_PORT,
+    sourcePortAuto: fouSourcePortAuto,
+    originatingOnly,
+  };
+}
+
+/** The Service's addresses of those families in which a gateway serves: to any other, packets would vanish. */
+function reachable(serviceIPs: readonly string[], gateways: readonly Gateway[]): Addresses {
+  const served = familiesOf(gateways.filter(({ serving }) => serving).flatMap(({ addresses }) => addresses));
+  return Object.fromEntries(
+    serviceIPs
+      .map((address) => [familyOf(address), address] as const)
+      .filter(([family]) => served.has(family)),
+  );
+}
+
+function familiesOf(addresses: readonly string[]): ReadonlySet<Family> {
+  return new Set(addresses.map(familyOf));
+}
+
+/** @param address an address or a CIDR */
+function familyOf(address: string): Family {
+  return isIPv6(address.split("/")[0] ?? "") ? "ipv6" : "ipv4";
+}

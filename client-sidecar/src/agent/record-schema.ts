@@ -1,0 +1,27 @@
+/** What the agent reads back from its own files: parsed, as whatever comes from outside the process. */
+
+import { z } from "zod";
+import type { ClientRecord, Tombstone } from "../state/record.ts";
+
+const EgressReference = z.object({ namespace: z.string(), name: z.string() });
+
+export const ClientRecordSchema = z.object({
+  containerId: z.string(),
+  netns: z.string(),
+  ifname: z.string(),
+  pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
+  addresses: z.array(z.string()),
+  addedAt: z.string(),
+  egresses: z.array(
+    EgressReference.extend({
+      destinations: z.array(z.string()),
+      originatingOnly: z.boolean(),
+      fouSourcePortAuto: z.boolean(),
+    }),
+  ),
+}) satisfies z.ZodType<ClientRecord>;
+
+export const TombstoneSchema = z.object({
+  address: z.string(),
+  egresses: z.array(EgressReference),
+}) satisfies z.ZodType<Tombstone>;

@@ -1,0 +1,73 @@
+/** `serve`: the node agent as a program. */
+
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { API_GROUP, CNI_PLUGIN, HEALTH_PORTS } from "@egress-nat/crds";
+import { HeartbeatProber, normalizeCidrs } from "@egress-nat/founat";
+import { createTransport, EventRecorder, loadCredentials } from "@egress-nat/kube";
+import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
+import { z } from "zod";
+import { Binary } from "../installer/binary.ts";
+import { ConfigurationDirectory } from "../installer/configuration-directory.ts";
+import { NodeDirectories } from "../installer/environment.ts";
+import { Installer } from "../installer/installer.ts";
+import { Agent } from "./agent.ts";
+import type { RecordPodEvent } from "./pod-events.ts";
+import { KernelPodNetworks } from "./pod-networks.ts";
+
+const Environment = NodeDirectories.extend({
+  NODE_NAME: z.string().describe("the node's name, by the downward API: spec.nodeName"),
+  POD_NAME: z.string().describe("the pod's name, by the downward API: metadata.name"),
+  CLUSTER_RANGES: z
+    .string()
+    .default("")
+    .transform((list) => normalizeCidrs(list.split(",").flatMap((cidr) => cidr.trim() || [])))
+    .describe("CIDRs of pods, Services and nodes, separated by commas: the chart's clusterRanges"),
+});
+
+/** In the image the plugin lies beside the bundle's directory, as it does after a build. */
+const PLUGIN = fileURLToPath(new URL(`../cni/${CNI_PLUGIN}`, import.meta.url));
+
+export async function serve({ signal, logger }: ProgramContext): Promise<void> {
+  const environment = parseEnvironment(Environment);
+  const transport = createTransport({
+    credentials: await loadCredentials(),
+    logger,
+    userAgent: "egress-nat-node-agent",
+  });
+  const registry = createRegistry();
+  const events = new EventRecorder({
+    transport,
+    component: `${API_GROUP}/node-agent`,
+    instance: environment.POD_NAME,
+    logger,
+  });
+  const recordEvent: RecordPodEvent = (pod, event) =>
+    events.record({ regarding: { apiVersion: "v1", kind: "Pod", ...pod }, action: "AddClient", ...event });
+  const prober = new HeartbeatProber();
+  const agent = new Agent({
+    nodeName: environment.NODE_NAME,
+    clusterRanges: environment.CLUSTER_RANGES,
+    networks: new KernelPodNetworks(logger),
+    metrics: registry,
+    ...{ transport, prober, recordEvent, logger },
+  });
+  const installer = new Installer({
+    binary: new Binary(PLUGIN, join(environment.CNI_BIN_DIR, CNI_PLUGIN)),
+    configuration: new ConfigurationDirectory(environment.CNI_CONF_DIR),
+    directories: [environment.CNI_BIN_DIR, environment.CNI_CONF_DIR],
+    logger,
+  });
+  const ready = () => {
+    const checks = [agent.check, installer.check];
+    return { ok: checks.every(({ ok }) => ok), reasons: checks.flatMap(({ reasons }) => reasons) };
+  };
+  const health = new HealthServer({ port: HEALTH_PORTS.nodeAgent, logger, registry, ready });
+  await health.start();
+  try {
+    await Promise.all([agent.run(signal), installer.run(signal)]);
+  } finally {
+    await Promise.all([health.close(), prober.close(), events.close()]);
+    transport.close();
+  }
+}

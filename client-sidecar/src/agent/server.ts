@@ -1,0 +1,132 @@
+/** The unix socket on which the CNI plugin reaches the agent. */
+
+import { chmodSync, rmSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import type { Logger } from "@egress-nat/program";
+import { CniError, CniErrorCode } from "../cni/error.ts";
+import type { AgentReply, AgentRequest } from "../cni/protocol.ts";
+import { AgentRequestSchema } from "./protocol.ts";
+
+/** A pod's annotations are at most 256 KiB. */
+const MAX_REQUEST_LENGTH = 1 << 20;
+
+/**
+ * Does what one request asks for. The signal is aborted when nobody waits for the answer any more.
+ *
+ * @throws CniError
+ */
+export type Handler = (request: AgentRequest, signal: AbortSignal) => Promise<void>;
+
+export interface ServerOptions {
+  readonly socketPath: string;
+  readonly handler: Handler;
+  readonly logger: Logger;
+}
+
+/** Serves one request per connection: one JSON object and a newline each way. */
+export class AgentServer {
+  readonly #options: ServerOptions;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    this.#server = createServer((socket) => void this.#serve(socket));
+  }
+
+  /** Listens; a socket file that an agent left behind is replaced. */
+  async start(): Promise<void> {
+    const { socketPath } = this.#options;
+    rmSync(socketPath, { force: true });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#server.once("error", reject).listen(socketPath, resolve);
+    await promise;
+    chmodSync(socketPath, 0o600);
+  }
+
+  /** Ends at once: who waits for an answer is told by the broken connection, and tries again. */
+  async close(): Promise<void> {
+    if (!this.#server.listening) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#server.close(() => resolve());
+    for (const socket of this.#sockets) socket.destroy();
+    await promise;
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    const controller = new AbortController();
+    this.#sockets.add(socket);
+    socket.on("error", () => undefined); // "close" follows
+    socket.on("close", () => {
+      this.#sockets.delete(socket);
+      controller.abort(new DOMException("the CNI plugin is gone", "AbortError"));
+    });
+    const line = await readLine(socket);
+    const reply =
+      line === undefined ? malformed("no complete line") : await this.#answer(line, controller.signal);
+    socket.end(`${JSON.stringify(reply)}\n`);
+  }
+
+  async #answer(line: string, signal: AbortSignal): Promise<AgentReply> {
+    const { handler, logger } = this.#options;
+    const request = parseRequest(line);
+    if (request === undefined) return malformed("not what this version of the agent expects");
+    try {
+      await handler(request, signal);
+      return { ok: true };
+    } catch (error) {
+      const { operation, containerId } = request;
+      const fields = { operation, containerId, err: error };
+      if (error instanceof CniError) logger.warn(fields, "request failed");
+      else if (signal.aborted) logger.info(fields, "request was given up by the CNI plugin");
+      else logger.error(fields, "request failed unexpectedly");
+      return failure(error);
+    }
+  }
+}
+
+function parseRequest(line: string): AgentRequest | undefined {
+  try {
+    return AgentRequestSchema.parse(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+}
+
+function readLine(socket: Socket): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    let received = "";
+    socket.setEncoding("utf8");
+    socket.on("data", (chunk: string) => {
+      received += chunk;
+      const at = received.indexOf("\n");
+      if (at >= 0) resolve(received.slice(0, at));
+      else if (received.length > MAX_REQUEST_LENGTH) resolve(undefined);
+    });
+    socket.on("close", () => resolve(undefined));
+    socket.on("end", () => resolve(undefined));
+  });
+}
+
+function malformed(why: string): AgentReply {
+  return {
+    ok: false,
+    code: CniErrorCode.decodingFailure,
+    message: `the node agent cannot read the CNI plugin's request: ${why}`,
+    details: "plugin and agent may be of different versions for a moment, while the agent is being upgraded",
+  };
+}
+
+function failure(error: unknown): AgentReply {
+  if (error instanceof CniError) {
+    const { code, message, details } = error;
+    return details === undefined ? { ok: false, code, message } : { ok: false, code, message, details };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return {
+    ok: false,
+    code: CniErrorCode.tryAgainLater,
+    message: `the node agent failed: ${message}`,
+    details: "its log says more",
+  };
+}

@@ -1,0 +1,36 @@
+/** `uninstall`: the chart's hook, one pod per node. */
+
+import { once } from "node:events";
+import { join } from "node:path";
+import { AGENT_SOCKET, CNI_PLUGIN, HEALTH_PORTS, RUN_DIRECTORY } from "@egress-nat/crds";
+import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
+import { ConfigurationDirectory } from "./configuration-directory.ts";
+import { NodeDirectories } from "./environment.ts";
+import { uninstall } from "./uninstall.ts";
+
+/**
+ * Removes the plugin, and then stays, ready, until it is ended: the hook waits until its DaemonSet is ready on every
+ * node. The health port is the agent's: it is free when the agent is gone.
+ */
+export async function runUninstall({ signal, logger }: ProgramContext): Promise<void> {
+  const { CNI_BIN_DIR, CNI_CONF_DIR } = parseEnvironment(NodeDirectories);
+  await uninstall(
+    {
+      socketPath: AGENT_SOCKET,
+      configuration: new ConfigurationDirectory(CNI_CONF_DIR),
+      binaryPath: join(CNI_BIN_DIR, CNI_PLUGIN),
+      runDirectory: RUN_DIRECTORY,
+      logger,
+    },
+    signal,
+  );
+  const health = new HealthServer({
+    port: HEALTH_PORTS.nodeAgent,
+    logger,
+    registry: createRegistry(),
+    ready: () => ({ ok: true, reasons: [] }),
+  });
+  await health.start();
+  if (!signal.aborted) await once(signal, "abort");
+  await health.close();
+}

@@ -1,0 +1,22 @@
+/** Entry of the node agent's image: `serve`, `install-modules` or `uninstall`. */
+
+import { ConfigurationError, type Program, runProgram } from "@egress-nat/program";
+import { serve } from "./agent/serve.ts";
+import { installModules } from "./installer/modules.ts";
+import { runUninstall } from "./installer/uninstall-program.ts";
+
+const PROGRAMS: Readonly<Record<string, Program>> = {
+  serve,
+  "install-modules": () => installModules(),
+  uninstall: runUninstall,
+};
+
+const name = process.argv[2] ?? "";
+
+await runProgram("node-agent", async (context) => {
+  const program = PROGRAMS[name];
+  if (program === undefined) {
+    throw new ConfigurationError(`no subcommand "${name}": give one of ${Object.keys(PROGRAMS).join(", ")}`);
+  }
+  await program(context);
+});
