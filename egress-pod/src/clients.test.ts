@@ -1,0 +1,88 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { changeOf, clientsOf } from "./clients.ts";
+import type { GatewaySlice, SliceEntry } from "./slice.ts";
+
+function slice(name: string, ...clients: readonly Omit<SliceEntry, "id">[]): GatewaySlice {
+  const metadata = { name, namespace: "internet", uid: name, generation: 1, resourceVersion: "1" };
+  return { metadata, entries: clients.map((client, index) => ({ id: `${name}/${index}`, ...client })) };
+}
+
+const addressesOf = (slices: readonly GatewaySlice[]) =>
+  [...clientsOf(slices)].map(([id, { addresses }]) => [id, ...addresses]);
+
+describe("clients of slices", () => {
+  test("are those of all slices", () => {
+    const n1 = slice("n1", { addresses: ["10.0.1.1", "fd00::1:1"], addedAtMs: 1 });
+    const n2 = slice(
+      "n2",
+      { addresses: ["10.0.2.1"], addedAtMs: 1 },
+      { addresses: ["10.0.2.2"], addedAtMs: 2 },
+    );
+    expect(addressesOf([n1, n2])).toEqual([
+      ["n1/0", "10.0.1.1", "fd00::1:1"],
+      ["n2/0", "10.0.2.1"],
+      ["n2/1", "10.0.2.2"],
+    ]);
+  });
+
+  test("of two that claim an address the later one has it", () => {
+    const before = slice("n1", { addresses: ["10.0.1.1"], addedAtMs: 1 });
+    const after = slice("n2", { addresses: ["10.0.1.1"], addedAtMs: 1.001 });
+    expect(addressesOf([before, after])).toEqual([["n2/0", "10.0.1.1"]]);
+    expect(addressesOf([after, before])).toEqual([["n2/0", "10.0.1.1"]]);
+  });
+
+  test("one that loses an address keeps its others", () => {
+    const before = slice("n1", { addresses: ["10.0.1.1", "fd00::1:1"], addedAtMs: 1 });
+    const after = slice("n2", { addresses: ["10.0.1.1"], addedAtMs: 2 });
+    expect(addressesOf([before, after])).toEqual([
+      ["n1/0", "fd00::1:1"],
+      ["n2/0", "10.0.1.1"],
+    ]);
+  });
+
+  test("no address has two clients, whatever the slices and their order are", () => {
+    const address = fc.constantFrom("10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1");
+    const entry = fc.record({
+      addresses: fc.uniqueArray(address, { minLength: 1 }),
+      addedAtMs: fc.constantFrom(1, 2, 3),
+    });
+    const slices = fc
+      .array(fc.array(entry), { maxLength: 4 })
+      .map((all) => all.map((entries, index) => slice(`n${index}`, ...entries)));
+    fc.assert(
+      fc.property(slices, (some) => {
+        const claimed = new Set(some.flatMap(({ entries }) => entries.flatMap(({ addresses }) => addresses)));
+        const held = addressesOf(some).flatMap(([, ...addresses]) => addresses);
+        expect(held.toSorted()).toEqual([...claimed].toSorted());
+        expect(addressesOf([...some].reverse()).toSorted()).toEqual(addressesOf(some).toSorted());
+      }),
+    );
+  });
+});
+
+describe("a change", () => {
+  const one = clientsOf([slice("n1", { addresses: ["10.0.1.1"], addedAtMs: 1 })]);
+  const moved = clientsOf([slice("n1", { addresses: ["10.0.1.9"], addedAtMs: 1 })]);
+  const two = clientsOf([
+    slice("n1", { addresses: ["10.0.1.1"], addedAtMs: 1 }),
+    slice("n2", { addresses: ["10.0.2.1"], addedAtMs: 1 }),
+  ]);
+
+  test("holds what is new", () => {
+    expect(changeOf(one, two)).toEqual({ put: [{ id: "n2/0", addresses: ["10.0.2.1"] }], remove: [] });
+  });
+
+  test("holds what is gone", () => {
+    expect(changeOf(two, one)).toEqual({ put: [], remove: ["n2/0"] });
+  });
+
+  test("holds whoever has other addresses", () => {
+    expect(changeOf(one, moved)).toEqual({ put: [{ id: "n1/0", addresses: ["10.0.1.9"] }], remove: [] });
+  });
+
+  test("is empty between equal sets", () => {
+    expect(changeOf(two, new Map(two))).toEqual({ put: [], remove: [] });
+  });
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { desiredState } from "./desired-state.ts";
+import { parseEgress } from "./egress.ts";
+import type { GatewaySlice } from "./slice.ts";
+
+const RANGES = ["10.244.0.0/16"];
+
+const EGRESS = parseEgress({
+  metadata: { name: "egress", namespace: "internet", uid: "e", resourceVersion: "1" },
+  spec: { destinations: ["0.0.0.0/0", "::/0"], fouSourcePortAuto: true },
+  status: { conditions: "of a later version" },
+});
+
+const SLICE: GatewaySlice = {
+  metadata: { name: "egress-n1", namespace: "internet", uid: "s", generation: 4, resourceVersion: "2" },
+  entries: [{ id: "s/pod", addresses: ["10.244.1.2"], addedAtMs: 0 }],
+};
+
+test("clients reach what their Egress names, without what is in the cluster", () => {
+  const { config, clients, slices } = desiredState(EGRESS, [SLICE], RANGES);
+  expect(config).toEqual({
+    port: 5555,
+    sourcePortAuto: true,
+    destinations: ["0.0.0.0/0", "::/0"],
+    excluded: RANGES,
+  });
+  expect([...clients.keys()]).toEqual(["s/pod"]);
+  expect(slices).toEqual(new Map([["s", 4]]));
+});
+
+test("without its Egress a gateway serves nobody", () => {
+  const { config, clients, slices } = desiredState(undefined, [SLICE], RANGES);
+  expect(config.destinations).toEqual([]);
+  expect(clients.size + slices.size).toBe(0);
+});

@@ -1,0 +1,32 @@
+import { EgressSpec, FOU_PORT, ObjectMeta } from "@egress-nat/crds";
+import type { GatewayConfig } from "@egress-nat/founat";
+import { z } from "zod";
+
+// A field that this program does not use must not keep it from its work, however it came to be wrong.
+const GatewayEgress = z.object({
+  metadata: ObjectMeta.pick({ name: true, namespace: true, uid: true, resourceVersion: true }),
+  spec: EgressSpec.pick({ destinations: true, fouSourcePortAuto: true }),
+});
+/** What a gateway needs of its Egress. */
+export type GatewayEgress = z.infer<typeof GatewayEgress>;
+
+/** Parses an Egress from the API and drops what a gateway does not need. */
+export function parseEgress(raw: unknown): GatewayEgress {
+  return GatewayEgress.parse(raw);
+}
+
+/**
+ * @param egress undefined: it does not exist (any more), so nobody may go anywhere
+ * @param clusterRanges CIDRs that are never reached through a gateway
+ */
+export function gatewayConfig(
+  egress: GatewayEgress | undefined,
+  clusterRanges: readonly string[],
+): GatewayConfig {
+  return {
+    port: FOU_PORT,
+    sourcePortAuto: egress?.spec.fouSourcePortAuto ?? false,
+    destinations: egress?.spec.destinations ?? [],
+    excluded: clusterRanges,
+  };
+}

@@ -1,0 +1,84 @@
+import type { GatewayClient, GatewayConfig } from "@egress-nat/founat";
+import { expect, test } from "vitest";
+import type { DesiredState } from "./desired-state.ts";
+import { GatewaySync } from "./gateway-sync.ts";
+
+const CONFIG: GatewayConfig = {
+  port: 5555,
+  sourcePortAuto: false,
+  destinations: ["0.0.0.0/0"],
+  excluded: [],
+};
+const A: GatewayClient = { id: "a", addresses: ["10.0.0.1"] };
+const B: GatewayClient = { id: "b", addresses: ["10.0.0.2"] };
+
+function state(generation: number, clients: readonly GatewayClient[], config = CONFIG): DesiredState {
+  return {
+    config,
+    clients: new Map(clients.map((client) => [client.id, client])),
+    slices: new Map([["slice", generation]]),
+  };
+}
+
+/** Writes down what is asked of the gateway, and fails when it is told to. */
+function recorder() {
+  const calls: string[] = [];
+  const failing = new Set<string>();
+  const record = (call: string, detail: unknown) => {
+    calls.push(`${call} ${JSON.stringify(detail)}`);
+    if (failing.has(call)) throw new Error(`${call} failed`);
+  };
+  const sync = new GatewaySync((created) => ({
+    init: async () => record("init", created.destinations),
+    configure: async ({ destinations }) => record("configure", destinations),
+    sync: async (clients) =>
+      record(
+        "sync",
+        [...clients].map(({ id }) => id),
+      ),
+    update: async ({ put = [], remove = [] }) =>
+      record("update", { put: [...put].map(({ id }) => id), remove: [...remove] }),
+  }));
+  return { calls, failing, sync };
+}
+
+test("the first state is applied in full, later ones by their differences", async () => {
+  const { calls, sync } = recorder();
+  await sync.apply(state(1, [A]));
+  await sync.apply(state(2, [A, B]));
+  await sync.apply(state(3, [B], { ...CONFIG, destinations: ["192.0.2.0/24"] }));
+  await sync.apply(state(4, [B], { ...CONFIG, destinations: ["192.0.2.0/24"] }));
+  expect(calls).toEqual([
+    'init ["0.0.0.0/0"]',
+    'sync ["a"]',
+    'update {"put":["b"],"remove":[]}',
+    'configure ["192.0.2.0/24"]',
+    'update {"put":[],"remove":["a"]}',
+  ]);
+});
+
+test("a slice counts as applied only when the rule set is committed", async () => {
+  const { sync, failing } = recorder();
+  expect(sync.appliedSlices.size).toBe(0);
+  await sync.apply(state(1, [A]));
+  expect(sync.appliedSlices.get("slice")).toBe(1);
+  const applying = sync.apply(state(2, [A, B]));
+  expect(sync.appliedSlices.get("slice")).toBe(1);
+  await applying;
+  expect(sync.appliedSlices.get("slice")).toBe(2);
+  failing.add("update");
+  await expect(sync.apply(state(3, [A]))).rejects.toThrow("update failed");
+  expect(sync.appliedSlices.size).toBe(0);
+});
+
+test("after an error everything is compared with the kernel again", async () => {
+  const { calls, sync, failing } = recorder();
+  await sync.apply(state(1, [A]));
+  failing.add("update");
+  await expect(sync.apply(state(2, [A, B]))).rejects.toThrow("update failed");
+  failing.clear();
+  calls.length = 0;
+  await sync.apply(state(2, [A, B]));
+  expect(calls).toEqual(['init ["0.0.0.0/0"]', 'sync ["a","b"]']);
+  expect(sync.appliedClients).toBe(2);
+});

@@ -1,0 +1,5 @@
+/** The gateway program. Its public face is for those who run it with other effects: tests and benchmarks. */
+
+export { EgressPod, type EgressPodOptions } from "./egress-pod.ts";
+export type { GatewayPort } from "./gateway-sync.ts";
+export { Metrics } from "./metrics.ts";
