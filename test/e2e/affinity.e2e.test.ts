@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { waitUntil } from "../system/wait-until.ts";
-import { type EgressName, egress } from "./kit/manifests.ts";
+import { type EgressName, egress } from "../workload/manifests.ts";
+import { type Probe, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
-import { type Probe, WHOAMI_PORT } from "./kit/probe-pod.ts";
 import { describeOnline, kubectl, player } from "./kit/world.ts";
 
 const CONNECTIONS = 20;

@@ -1,9 +1,9 @@
 import { HEARTBEAT_PORT } from "@egress-nat/crds";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type CraftedPacket, type Probe, type ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
 import type { BothFamilies } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { type CraftedPacket, type Probe, type ProbePod, WHOAMI_PORT } from "./kit/probe-pod.ts";
 import { describeOnline, type GatewayPod, gatewaysOf, kubectl, player, serviceOf } from "./kit/world.ts";
 
 const FAMILIES = ["ipv4", "ipv6"] as const;

@@ -2,10 +2,10 @@ import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { waitUntil } from "../system/wait-until.ts";
+import { clientOf, egress, probePod, scriptPod } from "../workload/manifests.ts";
+import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { uniqueText } from "./kit/evidence.ts";
-import { clientOf, egress, probePod, scriptPod } from "./kit/manifests.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { ProbePod, WHOAMI_PORT } from "./kit/probe-pod.ts";
 import { withoutNodeAgents } from "./kit/product.ts";
 import { describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf, podEvents, world } from "./kit/world.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clientOf, egress, probePod } from "./kit/manifests.ts";
+import { clientOf, egress, probePod } from "../workload/manifests.ts";
+import { ProbePod } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { ProbePod } from "./kit/probe-pod.ts";
 import { describeOnline, gatewaysOf, gatewaysReady, kubectl, world } from "./kit/world.ts";
 
 const V4 = { namespace: INTERNET_EGRESS.namespace, name: "v4" };

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { clientOf, scriptPod } from "../workload/manifests.ts";
+import { type Probe, type ProbePod, Transfer } from "../workload/probe-pod.ts";
 import { ECHO_PORT } from "./kit/internet.ts";
-import { clientOf, scriptPod } from "./kit/manifests.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { type Probe, type ProbePod, Transfer } from "./kit/probe-pod.ts";
 import { killPods, nodeAgentsReady, operatorReady, withoutNodeAgents } from "./kit/product.ts";
 import { describeOnline, kubectl, player, world } from "./kit/world.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { clientOf, scriptJob } from "../workload/manifests.ts";
 import { uniqueText } from "./kit/evidence.ts";
-import { clientOf, scriptJob } from "./kit/manifests.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { describeOnline, gatewaysOf, kubectl, world } from "./kit/world.ts";
 

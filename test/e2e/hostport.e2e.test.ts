@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clientOf, probePod } from "./kit/manifests.ts";
+import { clientOf, probePod } from "../workload/manifests.ts";
+import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { ProbePod, WHOAMI_PORT } from "./kit/probe-pod.ts";
 import { describeOnline, gatewaysOf, kubectl, nodeOf, player, world } from "./kit/world.ts";
 
 const HOST_PORT = 18_080;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { CAST } from "./kit/cast.ts";
 import type { BothFamilies } from "./kit/internet.ts";
 import { NAMESPACE } from "./kit/names.ts";
-import { WHOAMI_PORT } from "./kit/probe-pod.ts";
 import { kubectl, nodeOf, player, serviceOf } from "./kit/world.ts";
 
 const SERVICE = {

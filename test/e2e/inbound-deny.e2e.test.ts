@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { NodeShell } from "../workload/node-shell.ts";
+import type { ProbePod } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
-import type { NodeShell } from "./kit/node-shell.ts";
-import type { ProbePod } from "./kit/probe-pod.ts";
 import { describeOnline, type GatewayPod, gatewaysOf, nodeOf, player } from "./kit/world.ts";
 
 const TABLE = "inet e2e_default_deny";

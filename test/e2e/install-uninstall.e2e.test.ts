@@ -1,10 +1,11 @@
 import { execa } from "execa";
 import { describe, expect, test } from "vitest";
 import { waitUntil } from "../system/wait-until.ts";
+import { RELEASE } from "../workload/chart.ts";
+import { clientOf, egress, probePod } from "../workload/manifests.ts";
+import { ProbePod } from "../workload/probe-pod.ts";
 import { CAST } from "./kit/cast.ts";
-import { clientOf, egress, probePod } from "./kit/manifests.ts";
-import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS, RELEASE } from "./kit/names.ts";
-import { ProbePod } from "./kit/probe-pod.ts";
+import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./kit/names.ts";
 import { killPods, nodeAgentsReady } from "./kit/product.ts";
 import { kubectl, nodeOf, player, world } from "./kit/world.ts";
 

@@ -1,9 +1,9 @@
 import { FOU_PORT } from "@egress-nat/crds";
 import { beforeAll, expect, test } from "vitest";
+import { type CraftedPacket, type ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
 import type { BothFamilies } from "./kit/internet.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
-import { type CraftedPacket, type ProbePod, WHOAMI_PORT } from "./kit/probe-pod.ts";
 import { describeOnline, type GatewayPod, gatewaysOf, player, serviceOf } from "./kit/world.ts";
 
 const LOCAL_PORT = 7777;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
+import type { Probe } from "../workload/probe-pod.ts";
 import { ECHO_PORT } from "./kit/internet.ts";
-import type { Probe } from "./kit/probe-pod.ts";
 import { describeOnline, player, world } from "./kit/world.ts";
 
 const MEBIBYTE = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { waitUntil } from "../system/wait-until.ts";
-import { clientOf, egress, scriptPod } from "./kit/manifests.ts";
+import { clientOf, egress, scriptPod } from "../workload/manifests.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { gatewaysReady, kubectl, podEvents, world } from "./kit/world.ts";
 

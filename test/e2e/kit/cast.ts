@@ -1,10 +1,8 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import type { Kubectl, Manifest } from "../../workload/kubectl.ts";
+import { clientOf, egress, namespace, nodeShell, probePod, probeProgram } from "../../workload/manifests.ts";
+import { nodeShellName } from "../../workload/node-shell.ts";
 import type { InternetAccess } from "./internet.ts";
-import type { Kubectl, Manifest } from "./kubectl.ts";
-import { clientOf, egress, namespace, nodeShell, probePod, probeProgram } from "./manifests.ts";
 import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./names.ts";
-import { nodeShellName } from "./node-shell.ts";
 
 /** The pods that stay up for all test files: starting one takes seconds. */
 export const CAST = {
@@ -35,12 +33,7 @@ export async function setTheStage(
       replicas: 1,
     }),
   );
-  const program = await readFile(join(import.meta.dirname, "../probe/probe.py"), "utf8");
-  await kubectl.apply(
-    probeProgram(NAMESPACE, program),
-    ...players(image, first, second),
-    ...nodes.map(shell),
-  );
+  await kubectl.apply(await probeProgram(NAMESPACE), ...players(image, first, second), ...nodes.map(shell));
   for (const { namespace, name } of [INTERNET_EGRESS, OFFICE_EGRESS]) {
     await kubectl.wait(["egress", name, "-n", namespace], "condition=Available", 180_000);
   }

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
+import { type ProbePod, WHOAMI_PORT } from "../../workload/probe-pod.ts";
 import type { BothFamilies, Internet } from "./internet.ts";
-import { type ProbePod, WHOAMI_PORT } from "./probe-pod.ts";
 
 let texts = 0;
 

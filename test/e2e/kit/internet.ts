@@ -12,6 +12,8 @@ export interface InternetAccess {
   readonly wide: BothFamilies;
   /** Inside the private ranges: what a narrow destination is about. */
   readonly narrow: BothFamilies;
+  /** As narrow, in the range that the cluster may lie in as well. */
+  readonly narrowTen: string;
   /** Behind a link that carries packets of 1400 bytes at most. */
   readonly lowMtu: BothFamilies;
   /** Where clouds serve the secrets of a node. */
@@ -29,13 +31,15 @@ const Datagrams = z.array(z.object({ source: z.string() }));
 export class Internet {
   readonly wide: BothFamilies;
   readonly narrow: BothFamilies;
+  readonly narrowTen: string;
   readonly lowMtu: BothFamilies;
   readonly metadata: string;
   readonly #inside: readonly string[];
 
-  constructor({ wide, narrow, lowMtu, metadata, inside }: InternetAccess) {
+  constructor({ wide, narrow, narrowTen, lowMtu, metadata, inside }: InternetAccess) {
     this.wide = wide;
     this.narrow = narrow;
+    this.narrowTen = narrowTen;
     this.lowMtu = lowMtu;
     this.metadata = metadata;
     this.#inside = inside;

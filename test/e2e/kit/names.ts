@@ -1,8 +1,5 @@
 /** Names of what every e2e test finds in place. */
 
-/** The Helm release of the product. */
-export const RELEASE = { name: "egress-nat", namespace: "egress-nat" } as const;
-
 /** The Egress for the whole internet, with two gateways. */
 export const INTERNET_EGRESS = { namespace: "internet-egress", name: "nat" } as const;
 

@@ -1,4 +1,4 @@
-import { RELEASE } from "./names.ts";
+import { RELEASE } from "../../workload/chart.ts";
 import { kubectl } from "./world.ts";
 
 const AGENTS = ["daemonset/egress-nat-node-agent", "-n", RELEASE.namespace] as const;

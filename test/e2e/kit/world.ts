@@ -1,13 +1,13 @@
 import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
 import { describe, inject, test } from "vitest";
 import { z } from "zod";
+import { Kubectl, type Manifest } from "../../workload/kubectl.ts";
+import type { EgressName } from "../../workload/manifests.ts";
+import { NodeShell, nodeShellName } from "../../workload/node-shell.ts";
+import { ProbePod } from "../../workload/probe-pod.ts";
 import { CAST } from "./cast.ts";
 import { type BothFamilies, Internet, type InternetAccess } from "./internet.ts";
-import { Kubectl, type Manifest } from "./kubectl.ts";
-import type { EgressName } from "./manifests.ts";
 import { NAMESPACE } from "./names.ts";
-import { NodeShell, nodeShellName } from "./node-shell.ts";
-import { ProbePod } from "./probe-pod.ts";
 
 /** What the global setup made and every test file finds: plain data, as it crosses a process boundary. */
 export interface World {

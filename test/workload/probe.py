@@ -43,7 +43,7 @@ def tcp(address, port, timeout=5, device=None):
     """Sends one line over a new connection and returns the answer."""
     with connection(address, port, timeout, device) as s:
         s.sendall(b"who am I\n")
-        return {"answer": s.recv(CHUNK).decode().strip()}
+        return {"answer": s.makefile().readline().strip()}
 
 
 def datagram(address, port, size, timeout=5):

@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { API_GROUP, API_VERSION, CLIENT_ANNOTATION_PREFIX } from "@egress-nat/crds";
 import type { Manifest } from "./kubectl.ts";
 
@@ -40,7 +42,8 @@ export interface PodOptions {
 /** Name of the ConfigMap with the program that test pods run; one in each namespace that has test pods. */
 const PROBE = "probe";
 
-export function probeProgram(namespace: string, program: string): Manifest {
+export async function probeProgram(namespace: string): Promise<Manifest> {
+  const program = await readFile(join(import.meta.dirname, "probe.py"), "utf8");
   return {
     apiVersion: "v1",
     kind: "ConfigMap",

@@ -1,0 +1,59 @@
+import type { SeenAs } from "../workload/probe-pod.ts";
+
+/** A gateway pod, or any other, with its addresses. */
+export interface Place {
+  readonly name: string;
+  readonly node: string;
+  readonly ipv4: string;
+  readonly ipv6: string;
+}
+
+/** A pod that asked the internet as whom it is seen. */
+export interface Witness extends Place {
+  readonly isClient: boolean;
+  readonly seenAs: { readonly ipv4: SeenAs; readonly ipv6: SeenAs };
+}
+
+/** One line of the closing table. */
+export interface Row {
+  readonly pod: string;
+  readonly node: string;
+  readonly gateway: string;
+  readonly address: string;
+}
+
+export interface Proof {
+  readonly rows: readonly Row[];
+  /** What does not hold; empty when the demo has proved its point. */
+  readonly faults: readonly string[];
+}
+
+const FAMILIES = ["ipv4", "ipv6"] as const;
+
+/** Holds when every client is seen with the address of a gateway and everybody else with their own. */
+export function prove(witnesses: readonly Witness[], gateways: readonly Place[]): Proof {
+  const rows: Row[] = [];
+  const faults: string[] = [];
+  for (const witness of witnesses) {
+    for (const family of FAMILIES) {
+      const { tcp, udp } = witness.seenAs[family];
+      const gateway = gateways.find((candidate) => candidate[family] === tcp);
+      rows.push({
+        pod: witness.name,
+        node: witness.node,
+        gateway: gateway === undefined ? "none" : `${gateway.name} on ${gateway.node}`,
+        address: tcp,
+      });
+      if (tcp !== udp) faults.push(`${witness.name} is seen as ${tcp} over TCP and as ${udp} over UDP`);
+      if (witness.isClient && gateway === undefined) {
+        faults.push(`${witness.name} is a client and is seen as ${tcp}, which is no gateway's address`);
+      }
+      if (!witness.isClient && tcp !== witness[family]) {
+        faults.push(
+          `${witness.name} is no client and is seen as ${tcp} instead of its own ${witness[family]}`,
+        );
+      }
+    }
+  }
+  return { rows, faults };
+}
