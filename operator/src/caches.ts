@@ -1,0 +1,108 @@
+/** What the operator keeps of the API: one store per resource that it watches. */
+
+import { EGRESS_LABEL, EGRESS_RESOURCE, Egress, SLICE_RESOURCE } from "@egress-nat/crds";
+import {
+  type Change,
+  type KubeObject,
+  Reflector,
+  type ReflectorOptions,
+  type Resource,
+  Store,
+} from "@egress-nat/kube";
+import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
+import { type ObservedChildren, parseChild } from "./egress/observed.ts";
+import { NodeHead, SliceHead } from "./slices/orphans.ts";
+
+/** One collection as its watch sees it: whatever its objects are. */
+export interface Watched {
+  readonly resource: Resource;
+  reflector(options: Pick<ReflectorOptions<KubeObject>, "transport" | "logger" | "namespace">): Watch;
+  onChange(listener: (change: Pick<Change<KubeObject>, "type" | "object">) => void): void;
+}
+
+/** A reflector without the type of its objects. */
+export type Watch = Pick<Reflector<KubeObject>, "run" | "state" | "whenSynced">;
+
+/** One collection: where it is, what is kept of it, and what was seen. */
+class Cache<T extends KubeObject> implements Watched {
+  readonly resource: Resource;
+  readonly store = new Store<T>();
+  readonly #parse: (raw: unknown) => T;
+  readonly #labelSelector: string | undefined;
+
+  constructor(resource: Resource, parse: (raw: unknown) => T, labelSelector?: string) {
+    this.resource = resource;
+    this.#parse = parse;
+    this.#labelSelector = labelSelector;
+  }
+
+  reflector(options: Parameters<Watched["reflector"]>[0]): Watch {
+    const { resource, store } = this;
+    return new Reflector({
+      ...options,
+      resource,
+      store,
+      parse: this.#parse,
+      labelSelector: this.#labelSelector,
+    });
+  }
+
+  onChange(listener: Parameters<Watched["onChange"]>[0]): void {
+    this.store.onChange(listener);
+  }
+}
+
+export const NODE_RESOURCE: Resource = {
+  group: "",
+  version: "v1",
+  plural: "nodes",
+  kind: "Node",
+  namespaced: false,
+};
+
+const SLICES_BY_NODE = "node";
+
+/** All that the operator sees. Nothing else is asked of the API server again and again. */
+export class Caches {
+  readonly egresses = new Cache(EGRESS_RESOURCE, (raw) => Egress.parse(raw));
+  readonly slices = new Cache(SLICE_RESOURCE, (raw) => SliceHead.parse(raw));
+  readonly nodes = new Cache(NODE_RESOURCE, (raw) => NodeHead.parse(raw));
+  readonly children = {
+    serviceAccount: childCache("serviceAccount"),
+    role: childCache("role"),
+    roleBinding: childCache("roleBinding"),
+    service: childCache("service"),
+    deployment: childCache("deployment"),
+    disruptionBudget: childCache("disruptionBudget"),
+  } as const;
+
+  constructor() {
+    this.slices.store.addIndex(SLICES_BY_NODE, ({ nodeName }) => [nodeName]);
+  }
+
+  all(): readonly Watched[] {
+    return [this.egresses, this.slices, this.nodes, ...Object.values(this.children)];
+  }
+
+  /** The children of an Egress are found by its key: they have its name. */
+  childrenOf(key: string): ObservedChildren {
+    const { serviceAccount, role, roleBinding, service, deployment, disruptionBudget } = this.children;
+    return {
+      serviceAccount: serviceAccount.store.get(key),
+      role: role.store.get(key),
+      roleBinding: roleBinding.store.get(key),
+      service: service.store.get(key),
+      deployment: deployment.store.get(key),
+      disruptionBudget: disruptionBudget.store.get(key),
+    };
+  }
+
+  slicesOfNode(name: string): readonly SliceHead[] {
+    return this.slices.store.byIndex(SLICES_BY_NODE, name);
+  }
+}
+
+function childCache<K extends ChildKind>(kind: K): Cache<NonNullable<ObservedChildren[K]>> {
+  const parse = parseChild[kind] as (raw: unknown) => NonNullable<ObservedChildren[K]>;
+  return new Cache(CHILD_RESOURCES[kind], parse, EGRESS_LABEL);
+}

@@ -1,0 +1,48 @@
+/** What people are told by events about an Egress: what changed for them, once. */
+
+import type { Condition, EgressStatus } from "@egress-nat/crds";
+
+/** An event about an Egress. */
+export interface Announcement {
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly action: string;
+  readonly message: string;
+}
+
+/**
+ * @param before the status that was
+ * @param after the status that is
+ * @param created kinds of the children that were just made
+ */
+export function announcements(
+  before: EgressStatus | undefined,
+  after: EgressStatus,
+  created: readonly string[],
+): readonly Announcement[] {
+  return [
+    ...(created.length > 0 ? [normal("Created", "Create", `created ${created.join(", ")}`)] : []),
+    ...degradation(find(before, "Degraded"), find(after, "Degraded")),
+    ...availability(find(before, "Available"), find(after, "Available")),
+  ];
+}
+
+function degradation(before: Condition | undefined, after: Condition | undefined): readonly Announcement[] {
+  if (after?.status !== "True" || (before?.status === "True" && before.message === after.message)) return [];
+  return [{ type: "Warning", reason: after.reason, action: "Reconcile", message: after.message }];
+}
+
+function availability(before: Condition | undefined, after: Condition | undefined): readonly Announcement[] {
+  if (after === undefined || before?.status === after.status) return [];
+  if (after.status === "True") return [normal("Available", "Reconcile", after.message)];
+  if (before === undefined) return [];
+  return [{ type: "Warning", reason: "Unavailable", action: "Reconcile", message: after.message }];
+}
+
+function normal(reason: string, action: string, message: string): Announcement {
+  return { type: "Normal", reason, action, message };
+}
+
+function find(status: EgressStatus | undefined, type: string): Condition | undefined {
+  return status?.conditions?.find((condition) => condition.type === type);
+}

@@ -1,0 +1,37 @@
+/** What the gateways of an Egress may do in the Kubernetes API: read their Egress and its clients, here only. */
+
+import { EGRESS_RESOURCE, type Egress, SLICE_RESOURCE } from "@egress-nat/crds";
+import type { V1Role, V1RoleBinding } from "@kubernetes/client-node";
+import { CHILD_RESOURCES, head, type Manifest } from "./manifest.ts";
+
+/** The ServiceAccount of the gateway pods: the template's, or the one that the operator makes. */
+export function serviceAccountName(egress: Egress): string {
+  const { serviceAccountName: chosen } = (egress.spec.template?.spec ?? {}) as {
+    serviceAccountName?: string;
+  };
+  return chosen ?? egress.metadata.name;
+}
+
+export function serviceAccount(egress: Egress): Manifest {
+  return head(CHILD_RESOURCES.serviceAccount, egress);
+}
+
+export function role(egress: Egress): Manifest {
+  const rules = [
+    {
+      apiGroups: [EGRESS_RESOURCE.group],
+      resources: [EGRESS_RESOURCE.plural, SLICE_RESOURCE.plural],
+      verbs: ["get", "list", "watch"],
+    },
+  ] satisfies V1Role["rules"];
+  return { ...head(CHILD_RESOURCES.role, egress), rules };
+}
+
+export function roleBinding(egress: Egress): Manifest {
+  const { name, namespace } = egress.metadata;
+  const binding = {
+    roleRef: { apiGroup: CHILD_RESOURCES.role.group, kind: CHILD_RESOURCES.role.kind, name },
+    subjects: [{ kind: CHILD_RESOURCES.serviceAccount.kind, name: serviceAccountName(egress), namespace }],
+  } satisfies V1RoleBinding;
+  return { ...head(CHILD_RESOURCES.roleBinding, egress), ...binding };
+}

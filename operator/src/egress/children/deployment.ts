@@ -1,0 +1,59 @@
+/** The Deployment of the gateways. */
+
+import { EGRESS_CONTAINER, type Egress, GATEWAY_ANNOTATION } from "@egress-nat/crds";
+import type { V1DeploymentSpec, V1DeploymentStrategy, V1PodSpec } from "@kubernetes/client-node";
+import { serviceAccountName } from "./access.ts";
+import { type GatewaySettings, gatewayContainer } from "./gateway-container.ts";
+import { CHILD_RESOURCES, gatewayLabels, head, type Manifest } from "./manifest.ts";
+
+/** As Kubernetes has it, said aloud: a field that the operator owns can be taken back, a defaulted one cannot. */
+const ROLLING_UPDATE = { maxSurge: "25%", maxUnavailable: "25%" };
+
+const TERMINATION_GRACE_SECONDS = 30;
+
+export function deployment(egress: Egress, settings: GatewaySettings): Manifest {
+  const { metadata, spec: podSpec } = egress.spec.template ?? {};
+  const spec = {
+    replicas: egress.spec.replicas,
+    strategy: strategy(egress),
+    selector: { matchLabels: { ...gatewayLabels(egress) } },
+    template: {
+      metadata: {
+        labels: { ...metadata?.labels, ...gatewayLabels(egress) },
+        annotations: { ...metadata?.annotations, [GATEWAY_ANNOTATION]: "true" },
+      },
+      spec: gatewayPod(egress, (podSpec ?? {}) as Partial<V1PodSpec>, settings),
+    },
+  } satisfies V1DeploymentSpec;
+  return { ...head(CHILD_RESOURCES.deployment, egress), spec };
+}
+
+function strategy(egress: Egress): V1DeploymentStrategy {
+  const { type = "RollingUpdate", rollingUpdate } = egress.spec.strategy ?? {};
+  return type === "Recreate" ? { type } : { type, rollingUpdate: { ...ROLLING_UPDATE, ...rollingUpdate } };
+}
+
+/** The API server has checked the template against Kubernetes' own schema; what it says is kept. */
+function gatewayPod(egress: Egress, template: Partial<V1PodSpec>, settings: GatewaySettings): V1PodSpec {
+  const containers = template.containers ?? [];
+  const gateway = containers.find(({ name }) => name === EGRESS_CONTAINER);
+  return {
+    topologySpreadConstraints: [
+      {
+        topologyKey: "kubernetes.io/hostname",
+        maxSkew: 1,
+        whenUnsatisfiable: "ScheduleAnyway",
+        labelSelector: { matchLabels: { ...gatewayLabels(egress) } },
+      },
+    ],
+    terminationGracePeriodSeconds: TERMINATION_GRACE_SECONDS,
+    enableServiceLinks: false,
+    ...template,
+    nodeSelector: { "kubernetes.io/os": "linux", ...template.nodeSelector },
+    serviceAccountName: serviceAccountName(egress),
+    containers: [
+      gatewayContainer(egress, gateway, settings),
+      ...containers.filter(({ name }) => name !== EGRESS_CONTAINER),
+    ],
+  };
+}

@@ -1,0 +1,95 @@
+/** The container `egress` of a gateway pod: what the template says, completed with what a gateway needs. */
+
+import { EGRESS_CONTAINER, type Egress, FOU_PORT, HEALTH_PORTS, HEARTBEAT_PORT } from "@egress-nat/crds";
+import type { V1Container, V1EnvVar, V1SecurityContext } from "@kubernetes/client-node";
+
+/** What the operator tells every gateway. */
+export interface GatewaySettings {
+  readonly image: string;
+  readonly imagePullPolicy: "Always" | "IfNotPresent" | "Never";
+  /** Networks of pods, Services and nodes, which a gateway never reaches for a client. */
+  readonly clusterRanges: readonly string[];
+  readonly logLevel: string;
+}
+
+/** Requests, no limits: a throttled gateway drops packets of all its clients. */
+const RESOURCES = { requests: { cpu: "100m", memory: "128Mi" } };
+
+/** NET_ADMIN has no effect without uid 0, and nothing else is needed: links, routes, nftables, conntrack. */
+const SECURITY_CONTEXT = {
+  runAsUser: 0,
+  runAsNonRoot: false,
+  privileged: false,
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  capabilities: { drop: ["ALL"], add: ["NET_ADMIN"] },
+  seccompProfile: { type: "RuntimeDefault" },
+} satisfies V1SecurityContext;
+
+const PORTS = [
+  { name: "fou", containerPort: FOU_PORT, protocol: "UDP" },
+  { name: "heartbeat", containerPort: HEARTBEAT_PORT, protocol: "UDP" },
+  { name: "health", containerPort: HEALTH_PORTS.egressPod, protocol: "TCP" },
+] satisfies V1Container["ports"];
+
+/** A gateway that cannot serve leaves the Service within seconds; one that hangs is restarted within a minute. */
+const PROBES = {
+  readinessProbe: {
+    httpGet: { path: "/readyz", port: "health" },
+    periodSeconds: 2,
+    timeoutSeconds: 2,
+    failureThreshold: 3,
+  },
+  livenessProbe: {
+    httpGet: { path: "/healthz", port: "health" },
+    periodSeconds: 10,
+    timeoutSeconds: 5,
+    failureThreshold: 5,
+  },
+} satisfies Pick<V1Container, "livenessProbe" | "readinessProbe">;
+
+/**
+ * The template's fields win, but for environment variables and ports of the gateway's own names.
+ *
+ * @param egress the Egress
+ * @param template the container of that name in the template, if there is one
+ * @param settings what holds for all gateways
+ */
+export function gatewayContainer(
+  egress: Egress,
+  template: Partial<V1Container> | undefined,
+  settings: GatewaySettings,
+): V1Container {
+  return {
+    image: settings.image,
+    imagePullPolicy: settings.imagePullPolicy,
+    resources: RESOURCES,
+    ...PROBES,
+    ...template,
+    name: EGRESS_CONTAINER,
+    env: mergeByName(template?.env, environment(egress, settings)),
+    ports: mergeByName(template?.ports, PORTS),
+    securityContext: { ...SECURITY_CONTEXT, ...template?.securityContext },
+  };
+}
+
+function environment(egress: Egress, settings: GatewaySettings): V1EnvVar[] {
+  return [
+    { name: "EGRESS_NAMESPACE", value: egress.metadata.namespace },
+    { name: "EGRESS_NAME", value: egress.metadata.name },
+    fromField("POD_NAME", "metadata.name"),
+    fromField("POD_IPS", "status.podIPs"),
+    fromField("NODE_NAME", "spec.nodeName"),
+    { name: "CLUSTER_RANGES", value: settings.clusterRanges.join(",") },
+    { name: "LOG_LEVEL", value: settings.logLevel },
+  ];
+}
+
+function fromField(name: string, fieldPath: string): V1EnvVar {
+  return { name, valueFrom: { fieldRef: { apiVersion: "v1", fieldPath } } };
+}
+
+function mergeByName<T extends { name?: string }>(theirs: readonly T[] | undefined, ours: readonly T[]): T[] {
+  const names = new Set(ours.map(({ name }) => name));
+  return [...(theirs ?? []).filter(({ name }) => !names.has(name)), ...ours];
+}

@@ -1,0 +1,72 @@
+/** What every child of an Egress has in common. */
+
+import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress, labelValue } from "@egress-nat/crds";
+import { apiVersion, type ObjectMeta, type Resource } from "@egress-nat/kube";
+
+/** An object of the Kubernetes API as it is applied: only the fields that the operator answers for. */
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta & { readonly namespace: string };
+  readonly [field: string]: unknown;
+}
+
+/** The kinds of objects that an Egress is made of. */
+export const CHILD_RESOURCES = {
+  serviceAccount: coreResource("serviceaccounts", "ServiceAccount"),
+  role: resource("rbac.authorization.k8s.io", "roles", "Role"),
+  roleBinding: resource("rbac.authorization.k8s.io", "rolebindings", "RoleBinding"),
+  service: coreResource("services", "Service"),
+  deployment: resource("apps", "deployments", "Deployment"),
+  disruptionBudget: resource("policy", "poddisruptionbudgets", "PodDisruptionBudget"),
+} as const satisfies Record<string, Resource>;
+
+/** One of {@link CHILD_RESOURCES}. */
+export type ChildKind = keyof typeof CHILD_RESOURCES;
+
+/** The label that the gateway pods of an Egress, and nothing else in its namespace that runs, have. */
+export function gatewayLabels(egress: Egress): Readonly<Record<string, string>> {
+  return { [EGRESS_LABEL]: labelValue(egress.metadata.name) };
+}
+
+/**
+ * The head of a child: named as its Egress, found by its label, and removed with it by the garbage collector.
+ *
+ * @param resource the child's kind
+ * @param egress its Egress
+ */
+export function head(resource: Resource, egress: Egress): Pick<Manifest, "apiVersion" | "kind" | "metadata"> {
+  const { name, namespace, uid } = egress.metadata;
+  return {
+    apiVersion: apiVersion(resource),
+    kind: resource.kind,
+    metadata: {
+      name,
+      namespace,
+      labels: {
+        "app.kubernetes.io/name": "egress-nat",
+        "app.kubernetes.io/component": "gateway",
+        "app.kubernetes.io/managed-by": "egress-nat-operator",
+        ...gatewayLabels(egress),
+      },
+      ownerReferences: [
+        {
+          apiVersion: apiVersion(EGRESS_RESOURCE),
+          kind: EGRESS_RESOURCE.kind,
+          name,
+          uid,
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+  };
+}
+
+function coreResource(plural: string, kind: string): Resource {
+  return resource("", plural, kind);
+}
+
+function resource(group: string, plural: string, kind: string): Resource {
+  return { group, version: "v1", plural, kind, namespaced: true };
+}

@@ -1,0 +1,81 @@
+/** What the API server says of an Egress's children, as far as the operator looks at it. */
+
+import { z } from "zod";
+import { FIELD_MANAGER } from "./field-manager.ts";
+
+const Metadata = z.object({
+  name: z.string(),
+  namespace: z.string(),
+  uid: z.string(),
+  resourceVersion: z.string(),
+  generation: z.int().optional(),
+  labels: z.record(z.string(), z.string()).optional(),
+  annotations: z.record(z.string(), z.string()).optional(),
+  ownerReferences: z
+    .array(
+      z.object({
+        apiVersion: z.string(),
+        kind: z.string(),
+        name: z.string(),
+        uid: z.string(),
+        controller: z.boolean().optional(),
+      }),
+    )
+    .optional(),
+  // Those of others are a third of the object.
+  managedFields: z
+    .array(z.looseObject({ manager: z.string().optional() }))
+    .transform((entries) => entries.filter(({ manager }) => manager === FIELD_MANAGER))
+    .optional(),
+});
+
+/** Any child: whose it is, and what of it was applied. */
+const Child = z.object({ apiVersion: z.string(), kind: z.string(), metadata: Metadata });
+export type ObservedChild = z.infer<typeof Child>;
+
+const count = z.int().default(0);
+
+const Deployment = Child.extend({
+  spec: z.object({ replicas: z.int() }),
+  status: z.object({
+    observedGeneration: z.int().default(0),
+    replicas: count,
+    readyReplicas: count,
+    availableReplicas: count,
+    updatedReplicas: count,
+    conditions: z
+      .array(
+        z.object({
+          type: z.string(),
+          status: z.string(),
+          reason: z.string().default(""),
+          message: z.string().default(""),
+        }),
+      )
+      .default([]),
+  }),
+});
+export type ObservedDeployment = z.infer<typeof Deployment>;
+
+const Service = Child.extend({ spec: z.object({ clusterIPs: z.array(z.string()).default([]) }) });
+export type ObservedService = z.infer<typeof Service>;
+
+/** The children of one Egress that exist; none of them need be its own. */
+export interface ObservedChildren {
+  readonly serviceAccount: ObservedChild | undefined;
+  readonly role: ObservedChild | undefined;
+  readonly roleBinding: ObservedChild | undefined;
+  readonly service: ObservedService | undefined;
+  readonly deployment: ObservedDeployment | undefined;
+  readonly disruptionBudget: ObservedChild | undefined;
+}
+
+/** Parsers of children by kind. */
+export const parseChild = {
+  serviceAccount: (raw: unknown) => Child.parse(raw),
+  role: (raw: unknown) => Child.parse(raw),
+  roleBinding: (raw: unknown) => Child.parse(raw),
+  service: (raw: unknown) => Service.parse(raw),
+  deployment: (raw: unknown) => Deployment.parse(raw),
+  disruptionBudget: (raw: unknown) => Child.parse(raw),
+} as const;

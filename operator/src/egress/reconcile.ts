@@ -1,0 +1,164 @@
+/** Makes the children and the status of one Egress what they should be. */
+
+import { isDeepStrictEqual } from "node:util";
+import type { Egress, EgressStatus } from "@egress-nat/crds";
+import { done, hasCode, KubeError, type Outcome, requeueAfter } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+import { type Announcement, announcements } from "./announcements.ts";
+import { CHILD_RESOURCES, type ChildKind, type GatewaySettings, type Manifest } from "./children/index.ts";
+import type { ObservedChild, ObservedChildren } from "./observed.ts";
+import { belongsTo, planChildren, type Step } from "./plan.ts";
+import { egressStatus, type Problem } from "./status.ts";
+
+/** An object in the way has no label of ours, so no watch tells when it is gone. */
+const CONFLICT_RECHECK_MS = 30_000;
+
+/** What the reconciler sees and does; all of it is injected. */
+export interface EgressWorld {
+  egress(key: string): Egress | undefined;
+  /** The children that bear the Egress's label, as last seen. */
+  children(key: string): ObservedChildren;
+  /** @returns the object of that name, whoever it belongs to; undefined where there is none */
+  read<K extends ChildKind>(child: K, egress: Egress, signal: AbortSignal): Promise<ObservedChildren[K]>;
+  /** Server-side apply. @param force whether fields of other managers are taken */
+  apply<K extends ChildKind>(
+    child: K,
+    manifest: Manifest,
+    force: boolean,
+    signal: AbortSignal,
+  ): Promise<NonNullable<ObservedChildren[K]>>;
+  delete(child: ChildKind, observed: ObservedChild, signal: AbortSignal): Promise<void>;
+  writeStatus(egress: Egress, status: EgressStatus, signal: AbortSignal): Promise<void>;
+  announce(egress: Egress, announcement: Announcement): void;
+  /** RFC 3339. */
+  now(): string;
+}
+
+/** What became of the children. */
+interface Applied {
+  readonly children: Readonly<Partial<ObservedChildren>>;
+  readonly created: readonly string[];
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Gathers, decides and applies for one Egress; what is as it should be is not written.
+ *
+ * @param key "namespace/name"
+ * @throws KubeError when the API server refused something, or could not be asked
+ */
+export async function reconcileEgress(
+  key: string,
+  world: EgressWorld,
+  settings: GatewaySettings,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const egress = world.egress(key);
+  // The garbage collector removes the children of what is gone.
+  if (egress === undefined || egress.metadata.deletionTimestamp !== undefined) return done;
+
+  const observed = world.children(key);
+  const steps = planChildren(egress, observed, settings);
+  const { applied, refusal } = await takeSteps(egress, observed, steps, world, logger, signal);
+
+  const { deployment, service } = applied.children;
+  const status = egressStatus(egress, { deployment, service, problems: applied.problems }, world.now());
+  if (!isDeepStrictEqual(status, egress.status)) {
+    await writeStatus(egress, status, world, signal);
+    logger.info({ degraded: status.conditions?.find(({ type }) => type === "Degraded") }, "status written");
+  }
+  for (const announcement of announcements(egress.status, status, applied.created)) {
+    world.announce(egress, announcement);
+  }
+  if (refusal !== undefined) throw refusal;
+  return applied.problems.length > 0 ? requeueAfter(CONFLICT_RECHECK_MS) : done;
+}
+
+/** One child that is refused does not hold up the others. */
+async function takeSteps(
+  egress: Egress,
+  observed: ObservedChildren,
+  steps: readonly Step[],
+  world: EgressWorld,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<{ applied: Applied; refusal: KubeError | undefined }> {
+  const children: Record<string, ObservedChild | undefined> = { ...observed };
+  const created: string[] = [];
+  const problems: Problem[] = [];
+  let refusal: KubeError | undefined;
+  for (const step of steps) {
+    const { child } = step;
+    const { kind } = CHILD_RESOURCES[child];
+    try {
+      children[child] = await takeStep(egress, step, world, signal);
+      logger.info({ kind, action: step.action }, "child changed");
+      if (step.action === "create") created.push(kind);
+    } catch (error) {
+      children[child] = undefined;
+      if (error instanceof NameConflict) {
+        problems.push({ reason: "NameConflict", message: error.message });
+        continue;
+      }
+      if (!(error instanceof KubeError) || error.retryable || error.status === undefined) throw error;
+      problems.push({ reason: "ChildRefused", message: error.message });
+      refusal = error;
+    }
+  }
+  return { applied: { children: children as Partial<ObservedChildren>, created, problems }, refusal };
+}
+
+async function takeStep(
+  egress: Egress,
+  step: Step,
+  world: EgressWorld,
+  signal: AbortSignal,
+): Promise<ObservedChild | undefined> {
+  const { child } = step;
+  switch (step.action) {
+    case "yield":
+      throw new NameConflict(child, step.observed);
+    case "delete":
+      await world.delete(child, step.observed, signal);
+      return undefined;
+    case "update":
+      return world.apply(child, step.manifest, true, signal);
+    case "create": {
+      // Without our label an object is in no store: ask, for apply would take it over.
+      const existing = await world.read(child, egress, signal);
+      if (existing !== undefined && !belongsTo(egress, existing)) throw new NameConflict(child, existing);
+      return world.apply(child, step.manifest, existing !== undefined, signal);
+    }
+  }
+}
+
+async function writeStatus(
+  egress: Egress,
+  status: EgressStatus,
+  world: EgressWorld,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await world.writeStatus(egress, status, signal);
+  } catch (error) {
+    // Deleted meanwhile, by which there is nothing left to say.
+    if (!hasCode(error, "NotFound")) throw error;
+  }
+}
+
+/** An object that the Egress needs has a name that is taken. */
+class NameConflict extends Error {
+  constructor(child: ChildKind, observed: ObservedChild) {
+    const { name, namespace } = observed.metadata;
+    const { kind } = CHILD_RESOURCES[child];
+    const owner = observed.metadata.ownerReferences?.find(({ controller }) => controller);
+    const holder =
+      owner === undefined ? "nobody's child" : `a child of ${owner.kind} ${owner.name} (${owner.uid})`;
+    super(
+      `${kind} ${namespace}/${name} exists, and is ${holder}: it is left as it is; ` +
+        `rename or delete it, or give the Egress another name`,
+    );
+    this.name = "NameConflict";
+  }
+}

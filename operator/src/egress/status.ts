@@ -1,0 +1,118 @@
+/** The status of an Egress, from what is seen of its children. */
+
+import type { Condition, Egress, EgressStatus } from "@egress-nat/crds";
+import { gatewayLabels } from "./children/index.ts";
+import type { ObservedDeployment, ObservedService } from "./observed.ts";
+
+/** Something about one child that needs a person. */
+export interface Problem {
+  readonly reason: "NameConflict" | "ChildRefused";
+  readonly message: string;
+}
+
+/** What a status is made of. Children that belong to somebody else are not among them. */
+export interface StatusInput {
+  readonly deployment: ObservedDeployment | undefined;
+  readonly service: ObservedService | undefined;
+  readonly problems: readonly Problem[];
+}
+
+type Finding = Pick<Condition, "status" | "reason" | "message">;
+
+/**
+ * @param egress the Egress; the times of its present conditions are kept where their status does
+ * @param input what was seen
+ * @param now RFC 3339
+ */
+export function egressStatus(egress: Egress, input: StatusInput, now: string): EgressStatus {
+  const { deployment, service } = input;
+  const findings = {
+    Available: available(egress, deployment),
+    Progressing: progressing(egress, deployment),
+    Degraded: degraded(input),
+  };
+  return {
+    observedGeneration: egress.metadata.generation,
+    conditions: Object.entries(findings).map(([type, finding]) => condition(egress, type, finding, now)),
+    replicas: deployment?.status.replicas ?? 0,
+    readyReplicas: deployment?.status.readyReplicas ?? 0,
+    selector: Object.entries(gatewayLabels(egress))
+      .map(([label, value]) => `${label}=${value}`)
+      .join(","),
+    // "None" is a headless Service's, and a Service that is being made has no addresses yet.
+    serviceIPs: service?.spec.clusterIPs.filter((address) => address !== "None") ?? [],
+  };
+}
+
+function available(egress: Egress, deployment: ObservedDeployment | undefined): Finding {
+  const wanted = egress.spec.replicas;
+  const serving = deployment?.status.availableReplicas ?? 0;
+  const message = `${serving} of ${wanted} gateways are available`;
+  if (serving > 0) return { status: "True", reason: "GatewaysAvailable", message };
+  if (wanted > 0) return { status: "False", reason: "NoGateway", message };
+  return {
+    status: "False",
+    reason: "ScaledToZero",
+    message: "spec.replicas is 0: clients reach no destination",
+  };
+}
+
+function progressing(egress: Egress, deployment: ObservedDeployment | undefined): Finding {
+  const wanted = egress.spec.replicas;
+  if (deployment === undefined) {
+    return { status: "True", reason: "Creating", message: "the gateways are about to be made" };
+  }
+  const { metadata, status } = deployment;
+  const isSeen = status.observedGeneration >= (metadata.generation ?? 0);
+  const isComplete =
+    status.updatedReplicas === wanted && status.replicas === wanted && status.availableReplicas === wanted;
+  if (isSeen && isComplete) {
+    return {
+      status: "False",
+      reason: "Complete",
+      message: `all of ${wanted} gateways are as they should be`,
+    };
+  }
+  const message = `${status.updatedReplicas} of ${wanted} gateways are up to date, ${status.availableReplicas} available`;
+  return { status: "True", reason: "RollingOut", message };
+}
+
+function degraded({ deployment, problems }: StatusInput): Finding {
+  const all: readonly Pick<Finding, "reason" | "message">[] = [
+    ...problems,
+    ...deploymentProblems(deployment),
+  ];
+  const [first] = all;
+  if (first === undefined)
+    return { status: "False", reason: "AsExpected", message: "nothing needs attention" };
+  return { status: "True", reason: first.reason, message: all.map(({ message }) => message).join("; ") };
+}
+
+/** FailedCreate is how a ReplicaSet says that its pods are refused: by Pod Security, a quota, a webhook. */
+function deploymentProblems(deployment: ObservedDeployment | undefined) {
+  return (deployment?.status.conditions ?? []).flatMap(({ type, status, reason, message }) => {
+    if (type === "ReplicaFailure" && status === "True")
+      return { reason, message: withRemedy(message, deployment) };
+    if (type === "Progressing" && status === "False") return { reason, message };
+    return [];
+  });
+}
+
+function withRemedy(message: string, deployment: ObservedDeployment | undefined): string {
+  if (!message.includes("PodSecurity")) return message;
+  const namespace = deployment?.metadata.namespace;
+  return (
+    `${message}: gateways need NET_ADMIN, so let the namespace run them: ` +
+    `kubectl label namespace ${namespace} pod-security.kubernetes.io/enforce=privileged --overwrite`
+  );
+}
+
+function condition(egress: Egress, type: string, finding: Finding, now: string): Condition {
+  const before = egress.status?.conditions?.find((present) => present.type === type);
+  return {
+    type,
+    ...finding,
+    lastTransitionTime: before?.status === finding.status ? before.lastTransitionTime : now,
+    observedGeneration: egress.metadata.generation,
+  };
+}

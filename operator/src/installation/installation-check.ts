@@ -1,0 +1,94 @@
+/** `installation-check`: what `helm test` runs. */
+
+import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
+import {
+  createTransport,
+  KubeError,
+  loadCredentials,
+  type Resource,
+  resourcePath,
+  type Transport,
+} from "@egress-nat/kube";
+import { type ProgramContext, parseEnvironment } from "@egress-nat/program";
+import { z } from "zod";
+import { daemonSetProgress } from "./daemon-set.ts";
+
+const NODE_AGENT = "egress-nat-node-agent";
+const LEASE = "egress-nat-operator";
+
+const LEASE_RESOURCE: Resource = {
+  group: "coordination.k8s.io",
+  version: "v1",
+  plural: "leases",
+  kind: "Lease",
+  namespaced: true,
+};
+const Lease = z.object({ spec: z.object({ holderIdentity: z.string().default("") }).prefault({}) });
+
+const Configuration = z.object({ POD_NAMESPACE: z.string().describe("namespace of the release") });
+
+/** One thing that was looked at. */
+export interface Finding {
+  readonly ok: boolean;
+  readonly message: string;
+}
+
+export async function installationCheck({ signal, logger }: ProgramContext): Promise<void> {
+  const { POD_NAMESPACE } = parseEnvironment(Configuration);
+  const transport = createTransport({ credentials: await loadCredentials(), logger });
+  const findings = await installationFindings(transport, POD_NAMESPACE, signal).finally(() =>
+    transport.close(),
+  );
+  for (const { ok, message } of findings) logger[ok ? "info" : "error"](message);
+  if (findings.some(({ ok }) => !ok)) throw new Error("egress-nat does not work yet: see the lines above");
+}
+
+/** Whether the API is served, the operator leads, and an agent serves every node. */
+export async function installationFindings(
+  transport: Transport,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  return Promise.all([
+    ...[EGRESS_RESOURCE, SLICE_RESOURCE].map((resource) =>
+      look(async () => {
+        await transport.request({
+          method: "GET",
+          path: resourcePath(resource, { namespace }),
+          query: { limit: 1 },
+          signal,
+        });
+        return { ok: true, message: `the API server serves ${resource.plural}` };
+      }),
+    ),
+    look(async () => {
+      const path = resourcePath(LEASE_RESOURCE, { namespace, name: LEASE });
+      const leader = Lease.parse(await transport.request({ method: "GET", path, signal })).spec
+        .holderIdentity;
+      return {
+        ok: leader !== "",
+        message: leader === "" ? "no operator leads" : `the operator ${leader} leads`,
+      };
+    }),
+    look(async () => {
+      const { ready, nodes, isDone } = await daemonSetProgress(
+        transport,
+        { namespace, name: NODE_AGENT },
+        signal,
+      );
+      const message = `agents serve ${ready} of ${nodes} nodes`;
+      return isDone && nodes > 0
+        ? { ok: true, message }
+        : { ok: false, message: `${message}: kubectl -n ${namespace} describe daemonset ${NODE_AGENT}` };
+    }),
+  ]);
+}
+
+async function look(check: () => Promise<Finding>): Promise<Finding> {
+  try {
+    return await check();
+  } catch (error) {
+    if (error instanceof KubeError) return { ok: false, message: error.message };
+    throw error;
+  }
+}

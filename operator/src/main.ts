@@ -1,0 +1,28 @@
+/** The operator's image: the operator itself, and what the chart's hooks run. */
+
+import { runProgram } from "@egress-nat/program";
+import { installationCheck } from "./installation/installation-check.ts";
+import { uninstallCheck } from "./installation/uninstall-check.ts";
+import { uninstallWait } from "./installation/uninstall-wait.ts";
+import { serve } from "./serve.ts";
+
+const EXIT_USAGE = 64;
+
+const [command = "serve"] = process.argv.slice(2);
+switch (command) {
+  case "serve":
+    await runProgram("egress-nat-operator", serve);
+    break;
+  case "installation-check":
+    await runProgram("egress-nat-installation-check", installationCheck);
+    break;
+  case "uninstall-check":
+    process.exit(await uninstallCheck());
+    break;
+  case "uninstall-wait":
+    await runProgram("egress-nat-uninstall-wait", uninstallWait);
+    break;
+  default:
+    console.error("usage: main.js [serve|installation-check|uninstall-check|uninstall-wait]");
+    process.exit(EXIT_USAGE);
+}

@@ -1,0 +1,70 @@
+import type { ReflectorState, WorkQueue, WorkReport } from "@egress-nat/kube";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+
+/** What the metrics are read from. */
+export interface Observed {
+  readonly queues: Readonly<Record<string, WorkQueue>>;
+  readonly watches: () => Readonly<Record<string, ReflectorState>>;
+  readonly isLeader: () => boolean;
+}
+
+/** The operator's own metrics; those that say how things stand are read when they are asked for. */
+export class OperatorMetrics {
+  readonly #reconciles: Counter<"controller" | "outcome">;
+  readonly #durations: Histogram<"controller">;
+  readonly #registry: Registry;
+
+  constructor(registry: Registry) {
+    this.#registry = registry;
+    this.#reconciles = new Counter({
+      name: "egress_nat_operator_reconciles_total",
+      help: "Reconciles by outcome: done, requeue or error.",
+      labelNames: ["controller", "outcome"],
+      registers: [registry],
+    });
+    this.#durations = new Histogram({
+      name: "egress_nat_operator_reconcile_seconds",
+      help: "Time that one reconcile took.",
+      labelNames: ["controller"],
+      buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
+      registers: [registry],
+    });
+  }
+
+  count(controller: string, { outcome, durationMs }: WorkReport): void {
+    this.#reconciles.inc({ controller, outcome });
+    this.#durations.observe({ controller }, durationMs / 1000);
+  }
+
+  watch({ queues, watches, isLeader }: Observed): void {
+    const registers = [this.#registry];
+    new Gauge({
+      name: "egress_nat_operator_queue_depth",
+      help: "Objects that wait to be reconciled.",
+      labelNames: ["controller"],
+      registers,
+      collect() {
+        for (const [controller, queue] of Object.entries(queues)) this.set({ controller }, queue.depth);
+      },
+    });
+    new Gauge({
+      name: "egress_nat_operator_watch_up",
+      help: "Whether the watch of a resource has a complete list and a connection.",
+      labelNames: ["resource"],
+      registers,
+      collect() {
+        for (const [resource, { phase, synced }] of Object.entries(watches())) {
+          this.set({ resource }, synced && phase === "watching" ? 1 : 0);
+        }
+      },
+    });
+    new Gauge({
+      name: "egress_nat_operator_leader",
+      help: "Whether this operator leads.",
+      registers,
+      collect() {
+        this.set(isLeader() ? 1 : 0);
+      },
+    });
+  }
+}
