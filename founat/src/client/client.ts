@@ -1,18 +1,52 @@
 import type { Kernel } from "../kernel.ts";
 import type { Logger } from "../logger.ts";
+import { type ClientChanges, clientChanges, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
+import { planClient } from "./plan.ts";
+import { clientFacts, readClientState } from "./state.ts";
 
-/** One client's network namespace. */
+/** One client's network namespace. It keeps no state of its own: the kernel is the record of what is applied. */
 export class Client {
-  constructor(_options: { kernel: Kernel; logger: Logger }) {}
-  /** Brings the namespace to what `config` says; guard first, routes last. */
-  async apply(_config: ClientConfig): Promise<{ changed: boolean }> {
-    return { changed: false };
+  readonly #kernel: Kernel;
+  readonly #logger: Logger;
+
+  constructor({ kernel, logger }: { readonly kernel: Kernel; readonly logger: Logger }) {
+    this.#kernel = kernel;
+    this.#logger = logger;
   }
-  /** @returns what differs from `config`, in words; empty when nothing does */
-  async check(_config: ClientConfig): Promise<string[]> {
-    return [];
+
+  /**
+   * Brings the namespace to what `config` says. Idempotent, and safe to interrupt at any point: guarded destinations
+   * are reached through the tunnel or not at all.
+   *
+   * @returns whether anything had to be changed
+   * @throws FounatError `invalid-config`, `uplink-missing`, `kernel-command-failed`, `unexpected-output`
+   */
+  async apply(config: ClientConfig): Promise<{ changed: boolean }> {
+    const { differences, steps } = await this.#changes(config);
+    if (steps.length === 0) return { changed: false };
+    await this.#kernel.run(steps);
+    this.#logger.debug({ differences }, "client applied");
+    return { changed: true };
   }
-  /** Takes away all that {@link apply} made. */
-  async remove(): Promise<void> {}
+
+  /**
+   * Compares the kernel with `config`.
+   *
+   * @returns what differs, in words; empty when nothing does
+   * @throws FounatError as {@link apply}
+   */
+  async check(config: ClientConfig): Promise<string[]> {
+    return [...(await this.#changes(config)).differences];
+  }
+
+  /** Takes away all that {@link apply} made but for sysctls, whose former values nobody knows. */
+  async remove(): Promise<void> {
+    await this.#kernel.run(clientRemoval(await readClientState(this.#kernel)));
+  }
+
+  async #changes(config: ClientConfig): Promise<ClientChanges> {
+    const state = await readClientState(this.#kernel, config.uplink);
+    return clientChanges(planClient(config, clientFacts(state, config.uplink)), state);
+  }
 }

@@ -1,0 +1,74 @@
+import { ipBatch, routingLines } from "../iproute/batch.ts";
+import { LINK_NAMES, linkChanges, linkRemovals } from "../iproute/links.ts";
+import type { Step } from "../kernel.ts";
+import { tableDifferences, tableScript } from "../nft/diff.ts";
+import { CLIENT_TABLE } from "./guard.ts";
+import { type ClientPlan, NARROW_TABLE, WIDE_TABLE } from "./plan.ts";
+import type { ClientState } from "./state.ts";
+
+const TABLES = [NARROW_TABLE, WIDE_TABLE];
+
+export interface ClientChanges {
+  /** In words, for people; empty when the kernel is as planned. */
+  readonly differences: readonly string[];
+  /** What makes the kernel as planned, guard first. */
+  readonly steps: readonly Step[];
+}
+
+/**
+ * What leads from the kernel's state to the plan. After each line of it packets to guarded destinations leave through
+ * the tunnel or not at all, so that it may be interrupted anywhere: the next run reads what is there and does the rest.
+ */
+export function clientChanges(plan: ClientPlan, state: ClientState): ClientChanges {
+  const guard = tableDifferences(plan.guard, state.guard);
+  const links = linkChanges(plan, state);
+  const sysctls = sysctlChanges(plan, state);
+  const lines4 = [...links.commands, ...routingLines("ipv4", plan, state, TABLES, links.replaced)];
+  const lines6 = [...routingLines("ipv6", plan, state, TABLES, links.replaced), ...linkRemovals(plan, state)];
+  return {
+    differences: [
+      ...guard,
+      ...lines4.map((line) => `not done: ip ${line}`),
+      ...Object.entries(sysctls).map(([path, value]) => `sysctl ${path} is not ${value}`),
+      ...lines6.map((line) => `not done: ip -6 ${line}`),
+    ],
+    steps: [
+      ...(guard.length > 0
+        ? [{ file: "nft", args: ["-f", "-"], input: tableScript(plan.guard, state.guard) }]
+        : []),
+      ...ipBatch([], lines4),
+      ...(Object.keys(sysctls).length > 0 ? [{ sysctls }] : []),
+      ...ipBatch(["-6"], lines6),
+    ],
+  };
+}
+
+/** What takes all that is founat's out of the kernel, guard last. */
+export function clientRemoval(state: ClientState): Step[] {
+  const nothing = { routes: [], bypassRules: [], rules: [], fouPorts: [], links: [] };
+  const lines4 = routingLines("ipv4", nothing, state, TABLES, new Set());
+  const lines6 = [
+    ...routingLines("ipv6", nothing, state, TABLES, new Set()),
+    ...linkRemovals(nothing, state),
+  ];
+  return [
+    ...ipBatch([], lines4),
+    ...ipBatch(["-6"], lines6),
+    ...(state.guard === undefined
+      ? []
+      : [{ file: "nft", args: ["-f", "-"], input: `delete table inet ${CLIENT_TABLE}\n` }]),
+  ];
+}
+
+function sysctlChanges(plan: ClientPlan, { sysctls }: ClientState): Record<string, string> {
+  const wanted = Object.entries(plan.sysctls).filter(([path, value]) => sysctls.get(path) !== value);
+  const present = Object.entries(plan.sysctlsIfPresent).filter(
+    ([path, value]) => sysctls.has(path) && sysctls.get(path) !== value,
+  );
+  return Object.fromEntries([...wanted, ...present]);
+}
+
+/** Sysctls whose values {@link clientChanges} wants to know. */
+export function relevantSysctls(uplink: string): string[] {
+  return ["net/core/txrehash", ...[uplink, ...LINK_NAMES].map((name) => `net/ipv4/conf/${name}/rp_filter`)];
+}

@@ -1,0 +1,247 @@
+import { containsPrefix, formatCidr, normalizeCidrs } from "../cidr.ts";
+import { type Decision, decide } from "../coverage.ts";
+import { FounatError } from "../error.ts";
+import { type Addresses, FAMILIES, type Family } from "../family.ts";
+import { type FouPort, linkName, type TunnelLink, tunnelLink } from "../iproute/links.ts";
+import { LAST_METRIC, type Route } from "../iproute/routes.ts";
+import type { Rule } from "../iproute/rules.ts";
+import { MAIN_TABLE } from "../iproute/state.ts";
+import type { NftTable } from "../nft/table.ts";
+import type { ClientConfig, ClientEgress } from "./config.ts";
+import { guardTable } from "./guard.ts";
+
+/** Routes to narrow destinations (private external networks). */
+export const NARROW_TABLE = 117;
+/** Routes to wide destinations (the Internet). */
+export const WIDE_TABLE = 118;
+
+const DEFAULT_MARK_MASK = 0xff000000;
+
+/** What is discovered in the client's network namespace. */
+export interface ClientFacts {
+  readonly uplink: { readonly name: string; readonly mtu: number; readonly addresses: Addresses };
+  /** Destinations of the main table's routes (CIDRs), but for default routes. */
+  readonly mainRoutes: readonly string[];
+}
+
+/** All that a client's network namespace holds for its Egresses. */
+export interface ClientPlan {
+  readonly guard: NftTable;
+  readonly fouPorts: readonly FouPort[];
+  readonly links: readonly TunnelLink[];
+  /** Those that keep packets away from the tunnels. */
+  readonly bypassRules: readonly Rule[];
+  readonly routes: readonly Route[];
+  /** Those that send packets to the tunnels. */
+  readonly rules: readonly Rule[];
+  /** Path below /proc/sys -> value. */
+  readonly sysctls: Readonly<Record<string, string>>;
+  /** Sysctls that older kernels lack. */
+  readonly sysctlsIfPresent: Readonly<Record<string, string>>;
+}
+
+/**
+ * Decides what a client's network namespace should hold.
+ *
+ * @throws FounatError `invalid-config` when the configuration contradicts itself
+ */
+export function planClient(config: ClientConfig, facts: ClientFacts): ClientPlan {
+  const port = commonPort(config.egresses);
+  const mark = markOfReplies(config.markMask ?? DEFAULT_MARK_MASK);
+  const families = FAMILIES.map((family) => planFamily(family, config, facts, mark)).filter(({ decisions }) =>
+    decisions.some(({ carrier }) => carrier !== undefined),
+  );
+  const links = families.flatMap(({ links }) => links);
+  return {
+    guard: guardTable({ config, mark, port, families }),
+    fouPorts: families.filter(({ links }) => links.length > 0).map(({ family }) => ({ family, port })),
+    links,
+    bypassRules: families.flatMap(({ bypassRules }) => bypassRules),
+    routes: families.flatMap(({ routes }) => routes),
+    rules: families.flatMap(({ rules }) => rules),
+    // Replies arrive where no route to their source leads: through the tunnel to the uplink's address, and on the
+    // uplink from addresses that the tunnel's routes cover. Strict checks of the reverse path would drop them.
+    sysctls: Object.fromEntries(
+      [config.uplink, ...links.filter(({ family }) => family === "ipv4").map(linkName)].map((name) => [
+        `net/ipv4/conf/${name}/rp_filter`,
+        "2",
+      ]),
+    ),
+    // After a retransmission timeout TCP changes a flow's hash, and with it the outer source port: in mid-flow the
+    // node would see a new flow, and may give it to another gateway.
+    sysctlsIfPresent: { "net/core/txrehash": "0" },
+  };
+}
+
+interface FamilyPlan {
+  readonly family: Family;
+  readonly decisions: readonly Decision<ClientEgress>[];
+  readonly links: readonly TunnelLink[];
+  readonly bypassRules: readonly Rule[];
+  readonly routes: readonly Route[];
+  readonly rules: readonly Rule[];
+}
+
+function planFamily(family: Family, config: ClientConfig, facts: ClientFacts, mark: Mark): FamilyPlan {
+  const decisions = decide(family, config.egresses, {
+    clusterRanges: config.clusterRanges,
+    mainRoutes: facts.mainRoutes,
+  });
+  const carriers = new Set(decisions.flatMap(({ carrier }) => carrier ?? []));
+  const local = facts.uplink.addresses[family];
+  const links =
+    local === undefined
+      ? []
+      : [...new Set([...carriers].map(({ sourcePortAuto }) => sourcePortAuto))]
+          .sort()
+          .map((auto) => tunnelLink(family, auto, commonPort(config.egresses), facts.uplink, local));
+  const narrow = tableRoutes(family, NARROW_TABLE, decisions, local);
+  const wide = tableRoutes(family, WIDE_TABLE, decisions, local);
+  return {
+    family,
+    decisions,
+    links,
+    bypassRules: bypassRules(family, [...carriers], mark, wide.length > 0),
+    routes: [...narrow, ...wide],
+    rules: [
+      ...(narrow.length > 0 ? [rule(family, 1900, "", NARROW_TABLE)] : []),
+      ...(wide.length > 0 ? [rule(family, 2100, "", WIDE_TABLE)] : []),
+    ],
+  };
+}
+
+const LINK_LOCAL: Readonly<Record<Family, string>> = { ipv4: "169.254.0.0/16", ipv6: "fe80::/10" };
+const PRIVATE: Readonly<Record<Family, readonly string[]>> = {
+  ipv4: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"],
+  ipv6: ["fc00::/7"],
+};
+
+function bypassRules(family: Family, egresses: readonly ClientEgress[], mark: Mark, wide: boolean): Rule[] {
+  const gateways = normalizeCidrs(egresses.flatMap(({ gateway }) => gateway[family] ?? []));
+  return [
+    rule(family, 1800, `to ${LINK_LOCAL[family]}`, MAIN_TABLE),
+    // An outer packet must never meet the tunnel that made it.
+    ...gateways.map((gateway) => rule(family, 1850, `to ${gateway}`, MAIN_TABLE)),
+    ...(egresses.some(({ originatingOnly }) => originatingOnly)
+      ? [rule(family, 1880, `fwmark ${hex(mark.value)}/${hex(mark.mask)}`, MAIN_TABLE)]
+      : []),
+    ...(wide
+      ? [
+          ...PRIVATE[family].map((range, index) => rule(family, 2000 + index, `to ${range}`, MAIN_TABLE)),
+          {
+            family,
+            preference: 2050,
+            selector: "",
+            action: `lookup ${MAIN_TABLE} suppress_prefixlength 0`,
+          },
+        ]
+      : []),
+  ];
+}
+
+function rule(family: Family, preference: number, selector: string, table: number): Rule {
+  return { family, preference, selector, action: `lookup ${table}` };
+}
+
+// One route for each decision that differs from that of the enclosing prefix: longest prefix match does the rest.
+function tableRoutes(
+  family: Family,
+  table: number,
+  decisions: readonly Decision<ClientEgress>[],
+  local: string | undefined,
+): Route[] {
+  const throws: Route[] = [];
+  const tunnels: Route[] = [];
+  const gateways = new Set<string>();
+  const open: { decision: Decision<ClientEgress>; carrier: ClientEgress | undefined }[] = [];
+  for (const decision of decisions) {
+    // Rules decide about these before the wide table is asked.
+    if (table === WIDE_TABLE && decision.decidedBefore && !decision.blocked) continue;
+    while (open.length > 0 && !encloses(open.at(-1)?.decision, decision)) open.pop();
+    const carrier = decision.narrow === (table === NARROW_TABLE) ? decision.carrier : undefined;
+    const around = open.at(-1)?.carrier;
+    open.push({ decision, carrier });
+    if (carrier === around) continue;
+    const destination = formatCidr(decision.prefix);
+    if (carrier === undefined) {
+      throws.push({ family, table, destination, type: "throw" });
+      continue;
+    }
+    // Below the tunnel's route, for when its link is down or gone: no other route may take over.
+    tunnels.push({ family, table, destination, type: "unreachable", metric: LAST_METRIC });
+    if (local === undefined) continue;
+    const gateway = carrier.gateway[family];
+    if (gateway !== undefined) gateways.add(`${gateway} ${linkName({ family, ...carrier })}`);
+    tunnels.push(tunnelRoute(family, table, destination, carrier, local));
+  }
+  return [...throws, ...gatewayRoutes(family, table, gateways), ...tunnels];
+}
+
+function tunnelRoute(
+  family: Family,
+  table: number,
+  destination: string,
+  carrier: ClientEgress,
+  local: string,
+): Route {
+  const via = carrier.gateway[family];
+  return {
+    family,
+    table,
+    destination,
+    type: "unicast",
+    // Without a gateway there is a route all the same: replies to inbound flows are looked up before they are sent
+    // the other way. The guard refuses everything else.
+    ...(via !== undefined && { via, ...(family === "ipv4" && { onlink: true }) }),
+    device: linkName({ family, ...carrier }),
+    // Else the kernel may pick a second address, and the gateway drops it as forged.
+    source: local,
+  };
+}
+
+// IPv6 refuses `onlink` where a route that is no default route covers the gateway. With the gateway routed to the
+// link in the same table, no `onlink` is needed. Rule 1850 keeps outer packets away from it.
+function gatewayRoutes(family: Family, table: number, gateways: ReadonlySet<string>): Route[] {
+  if (family === "ipv4") return [];
+  return [...gateways].map((key) => {
+    const [gateway = "", device = ""] = key.split(" ");
+    return { family, table, destination: `${gateway}/128`, type: "unicast", device };
+  });
+}
+
+function encloses(outer: Decision<ClientEgress> | undefined, inner: Decision<ClientEgress>): boolean {
+  return outer !== undefined && containsPrefix(outer.prefix, inner.prefix);
+}
+
+/** The mark on packets that must not meet a tunnel, and the bits that it may touch. */
+export interface Mark {
+  readonly value: number;
+  readonly mask: number;
+}
+
+// All bits of the mask: smaller values are left for what one client may need many of.
+function markOfReplies(mask: number): Mark {
+  if (!Number.isInteger(mask) || mask <= 0 || mask > 0xffffffff) {
+    throw new FounatError("invalid-config", `markMask ${mask} is not a 32-bit mask with a bit set`);
+  }
+  return { value: mask, mask };
+}
+
+function hex(value: number): string {
+  return `0x${value.toString(16)}`;
+}
+
+function commonPort(egresses: readonly ClientEgress[]): number {
+  const [first, ...rest] = egresses;
+  if (first === undefined) {
+    throw new FounatError("invalid-config", "a client needs at least one Egress; to take it out, remove it");
+  }
+  const other = rest.find(({ port }) => port !== first.port);
+  if (other !== undefined) {
+    throw new FounatError(
+      "invalid-config",
+      `Egress ${first.name} uses port ${first.port} and ${other.name} port ${other.port}; a client has one port`,
+    );
+  }
+  return first.port;
+}

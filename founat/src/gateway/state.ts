@@ -1,0 +1,102 @@
+import { FounatError } from "../error.ts";
+import { type Addresses, FAMILIES } from "../family.ts";
+import { LINK_NAMES } from "../iproute/links.ts";
+import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
+import { type Kernel, parseSysctls } from "../kernel.ts";
+import { type NftTableState, parseTable } from "../nft/state.ts";
+import type { Peer, Peers } from "./peers.ts";
+import type { GatewayFacts } from "./plan.ts";
+import { GATEWAY_TABLE } from "./table.ts";
+
+/** What the kernel holds of the gateway. */
+export interface GatewayState extends NetworkState {
+  readonly table: NftTableState | undefined;
+  readonly sysctls: ReadonlyMap<string, string>;
+}
+
+const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
+
+export async function readGatewayState(kernel: Kernel): Promise<GatewayState> {
+  const [network, rules6, table, sysctls] = await kernel.run([
+    ...READ_NETWORK_STATE,
+    { file: "nft", args: ["-j", "list", "table", "inet", GATEWAY_TABLE], mayFail: true },
+    { read: SYSCTLS },
+  ]);
+  return {
+    ...parseNetworkState([network ?? "", rules6 ?? ""]),
+    table: parseTable(table ?? ""),
+    sysctls: parseSysctls(sysctls ?? ""),
+  };
+}
+
+/** The clients that the kernel holds: an element's comment is the client's id. */
+export function peersOf({ table }: GatewayState): Peers {
+  const elements = ["clients4", "clients6"].flatMap((name) => table?.sets.get(name) ?? []);
+  return new Map(
+    elements.map(({ text, comment }): [string, Peer] => {
+      const [address = "", mark] = text.split(" : ");
+      return [address, { id: comment ?? "", mark: Number(mark) }];
+    }),
+  );
+}
+
+/**
+ * The uplink is where the default route leads.
+ *
+ * @throws FounatError `uplink-missing` when there is no such interface, or it has no address
+ */
+export function gatewayFacts(state: NetworkState): GatewayFacts {
+  const route = state.routes.find(
+    ({ table, destination, device }) =>
+      table === MAIN_TABLE &&
+      destination.endsWith("/0") &&
+      device !== undefined &&
+      !LINK_NAMES.includes(device),
+  );
+  const link = state.links.find(({ name }) => name === route?.device);
+  if (link === undefined || link.addresses.length === 0) {
+    throw new FounatError(
+      "uplink-missing",
+      "the gateway's network namespace has no default route, or no address on the interface that it leads to",
+      { retryable: true },
+    );
+  }
+  const addresses: Addresses = Object.fromEntries(
+    FAMILIES.flatMap((family) => {
+      const first = link.addresses.find((candidate) => candidate.family === family);
+      return first === undefined ? [] : [[family, first.address]];
+    }),
+  );
+  return { uplink: { name: link.name, mtu: link.mtu, addresses } };
+}
+
+/**
+ * @throws FounatError `forwarding-disabled` or `strict-reverse-path-filter` when the namespace is not prepared
+ */
+export function checkSysctls({ sysctls }: GatewayState, { uplink }: GatewayFacts): void {
+  const remedy =
+    "have it set in the gateway's network namespace: a node agent does so for pods that it knows as gateways " +
+    "(prepareGatewayNetns), without one an init container must";
+  const forwarding = [
+    ...(uplink.addresses.ipv4 === undefined ? [] : ["net/ipv4/ip_forward"]),
+    ...(uplink.addresses.ipv6 === undefined ? [] : ["net/ipv6/conf/all/forwarding"]),
+  ];
+  const missing = forwarding.filter((path) => sysctls.get(path) !== "1");
+  if (missing.length > 0) {
+    const names = missing.map((path) => path.replaceAll("/", ".")).join(" and ");
+    throw new FounatError(
+      "forwarding-disabled",
+      `sysctl ${names} is not 1: the gateway cannot forward; ${remedy}`,
+      {
+        retryable: true,
+      },
+    );
+  }
+  if (sysctls.get("net/ipv4/conf/all/rp_filter") !== "2") {
+    throw new FounatError(
+      "strict-reverse-path-filter",
+      `sysctl net.ipv4.conf.all.rp_filter is not 2: packets of clients may be dropped; ${remedy}`,
+      { retryable: true },
+    );
+  }
+}

@@ -1,0 +1,128 @@
+import type { Range } from "../cidr.ts";
+import { FAMILIES, type Family } from "../family.ts";
+import type { NftRule, NftSet, NftTable } from "../nft/table.ts";
+import { formatRange } from "../ranges.ts";
+
+export const GATEWAY_TABLE = "egress_nat_gateway";
+
+/** The sets that hold clients: they outlive every other change of the table. */
+export const CLIENT_SETS: ReadonlySet<string> = new Set(["clients4", "clients6", "inner4", "inner6"]);
+
+export interface GatewayTableInput {
+  readonly uplink: string;
+  readonly port: number;
+  /** The addresses that clients may reach. */
+  readonly destinations: Readonly<Record<Family, readonly Range[]>>;
+}
+
+const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };
+const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" };
+
+/** The gateway's packet filter: opt-in is enforced here, whatever a client's network namespace says. */
+export function gatewayTable({ uplink, port, destinations }: GatewayTableInput): NftTable {
+  return {
+    name: GATEWAY_TABLE,
+    comment: "egress NAT gateway: clients only, as themselves only, to the Egress's destinations only",
+    sets: FAMILIES.flatMap((family) => sets(family, destinations[family])),
+    chains: [
+      {
+        name: "tunnel_input",
+        hook: "type filter hook input priority filter; policy accept;",
+        comment:
+          "Outer packets of clients get their client's mark, which survives decapsulation. The ct rules of this table " +
+          "make conntrack put fragments together first, so that none passes without its UDP header.",
+        rules: [
+          { text: 'iifname "fou*" drop', comment: "no client reaches the gateway itself" },
+          { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
+          ...perFamily(
+            (ip, v) => `udp dport ${port} meta mark set ${ip} saddr map @clients${v} accept`,
+            "outer packets of clients",
+          ),
+          { text: `udp dport ${port} drop`, comment: "outer packets of anybody else" },
+        ],
+      },
+      {
+        name: "tunnel_prerouting",
+        hook: "type filter hook prerouting priority raw; policy accept;",
+        comment: "An inner packet has its client's own source. Its mark has done its work then.",
+        rules: [
+          ...perFamily(
+            (ip, v) => `iifname "fou*" ${ip} saddr . meta mark @inner${v} meta mark set 0 accept`,
+            "inner source belongs to the outer one",
+          ),
+          { text: 'iifname "fou*" drop', comment: "a client speaks for another" },
+        ],
+      },
+      {
+        name: "mss",
+        hook: "type filter hook forward priority mangle; policy accept;",
+        comment: "The tunnel's MTU is smaller than what both ends of a TCP connection see.",
+        rules: ["iifname", "oifname"].map((direction) => ({
+          text: `${direction} "fou*" tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu`,
+          comment: "clamp the segment size",
+        })),
+      },
+      {
+        name: "forward",
+        hook: "type filter hook forward priority filter; policy drop;",
+        comment:
+          "Clients to destinations, answers back, nothing else: no neighbour routes packets to clients.",
+        rules: [
+          { text: "ct state invalid drop", comment: "would leave without NAT" },
+          ...perFamily(
+            (ip, v) => `iifname "fou*" oifname "${uplink}" ${ip} daddr @destinations${v} accept`,
+            "clients to destinations",
+          ),
+          {
+            text: `iifname "${uplink}" oifname "fou*" ct state established,related accept`,
+            comment: "answers",
+          },
+        ],
+      },
+      {
+        name: "masquerade",
+        hook: "type nat hook postrouting priority srcnat; policy accept;",
+        comment: "Random ports: two clients that use one port do not wait for each other.",
+        rules: [
+          {
+            text: `iifname "fou*" oifname "${uplink}" masquerade fully-random`,
+            comment: "clients leave with the gateway's address",
+          },
+        ],
+      },
+    ],
+  };
+}
+
+function sets(family: Family, destinations: readonly Range[]): NftSet[] {
+  const address = `${family}_addr`;
+  const v = VERSION[family];
+  return [
+    {
+      name: `clients${v}`,
+      kind: "map",
+      type: `${address} : mark`,
+      comment: "outer source : mark of the client",
+      elements: [],
+    },
+    {
+      name: `inner${v}`,
+      kind: "set",
+      type: `${address} . mark`,
+      comment: "inner source . mark of the client",
+      elements: [],
+    },
+    {
+      name: `destinations${v}`,
+      kind: "set",
+      type: address,
+      interval: true,
+      comment: "what clients may reach",
+      elements: destinations.map((range) => formatRange(family, range)),
+    },
+  ];
+}
+
+function perFamily(text: (ip: string, version: string) => string, comment: string): NftRule[] {
+  return FAMILIES.map((family) => ({ text: text(IP[family], VERSION[family]), comment }));
+}

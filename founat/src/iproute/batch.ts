@@ -1,0 +1,56 @@
+import type { Family } from "../family.ts";
+import type { Command } from "../kernel.ts";
+import { deleteRouteCommand, missingRoutes, type Route, replaceRouteCommand, staleRoutes } from "./routes.ts";
+import { addRuleCommand, deleteRuleCommand, missingRules, type Rule, staleRules } from "./rules.ts";
+import type { NetworkState } from "./state.ts";
+
+/** The policy routing that is wanted. */
+export interface Routing {
+  /** Rules that keep packets away from `routes`. */
+  readonly bypassRules: readonly Rule[];
+  /** In the order in which they may become effective. */
+  readonly routes: readonly Route[];
+  /** Rules that send packets to `routes`. */
+  readonly rules: readonly Rule[];
+}
+
+// Of what is taken away, what sends packets into tunnels goes first.
+const REMOVAL_ORDER = ["unicast", "unreachable", "throw"];
+
+/**
+ * The lines for `ip -batch` that make one family's rules, and its routes in `tables`, the wanted ones. New before old,
+ * and what keeps packets away from the tunnels before what sends them there.
+ *
+ * @param replacedLinks links whose routes the kernel has dropped by then
+ */
+export function routingLines(
+  family: Family,
+  wanted: Routing,
+  state: NetworkState,
+  tables: readonly number[],
+  replacedLinks: ReadonlySet<string>,
+): string[] {
+  const ofFamily = (item: { readonly family: Family }) => item.family === family;
+  const bypassRules = wanted.bypassRules.filter(ofFamily);
+  const rules = wanted.rules.filter(ofFamily);
+  const routes = wanted.routes.filter(ofFamily);
+  const oldRules = staleRules([...bypassRules, ...rules], state).filter(ofFamily);
+  const oldRoutes = staleRoutes(routes, state, tables, replacedLinks).filter(ofFamily);
+  return [
+    ...missingRules(bypassRules, state).map(addRuleCommand),
+    ...missingRoutes(routes, state, replacedLinks).map(replaceRouteCommand),
+    ...missingRules(rules, state).map(addRuleCommand),
+    ...oldRules.sort((a, b) => b.preference - a.preference).map(deleteRuleCommand),
+    ...oldRoutes
+      .sort((a, b) => REMOVAL_ORDER.indexOf(a.type) - REMOVAL_ORDER.indexOf(b.type))
+      .map(deleteRouteCommand),
+  ];
+}
+
+/** One `ip` process for all lines; none where there are none. */
+export function ipBatch(options: readonly string[], lines: readonly string[]): Command[] {
+  if (lines.length === 0) return [];
+  return [
+    { file: "ip", args: [...options, "-batch", "-"], input: lines.map((line) => `${line}\n`).join("") },
+  ];
+}

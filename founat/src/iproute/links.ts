@@ -1,0 +1,141 @@
+import type { Family } from "../family.ts";
+import type { FouPortState, LinkState, NetworkState } from "./state.ts";
+
+/** IP protocol numbers of what FoU carries here: IPv4 in IPv4, IPv6 in IPv6. */
+export const TUNNEL_PROTOCOLS: Readonly<Record<Family, number>> = { ipv4: 4, ipv6: 41 };
+
+/** What the tunnel's headers take of the uplink's MTU, in bytes: outer IP and UDP. */
+export const TUNNEL_OVERHEAD_BYTES: Readonly<Record<Family, number>> = { ipv4: 28, ipv6: 48 };
+
+/** One FoU link without a remote: it serves every peer. */
+export interface TunnelLink {
+  readonly family: Family;
+  readonly sourcePortAuto: boolean;
+  readonly port: number;
+  /** The address that outer packets leave from. */
+  readonly local: string;
+  readonly uplink: string;
+  readonly mtu: number;
+}
+
+/** UDP port on which the kernel takes tunnelled packets in. */
+export interface FouPort {
+  readonly family: Family;
+  readonly port: number;
+}
+
+/** All of them match the nft pattern `fou*`. */
+export function linkName({ family, sourcePortAuto }: Pick<TunnelLink, "family" | "sourcePortAuto">): string {
+  return `fou${family === "ipv4" ? "4" : "6"}${sourcePortAuto ? "a" : ""}`;
+}
+
+export const LINK_NAMES: readonly string[] = ["fou4", "fou4a", "fou6", "fou6a"];
+
+/**
+ * The tunnel links that plans need. The uplink's MTU minus the headers is set and not left to the kernel, whose
+ * default knows nothing of the uplink.
+ */
+export function tunnelLink(
+  family: Family,
+  sourcePortAuto: boolean,
+  port: number,
+  uplink: { readonly name: string; readonly mtu: number },
+  local: string,
+): TunnelLink {
+  const mtu = uplink.mtu - TUNNEL_OVERHEAD_BYTES[family];
+  return { family, sourcePortAuto, port, local, uplink: uplink.name, mtu };
+}
+
+/**
+ * The arguments of `ip link add`. tos and tclass are inherited, so that DSCP and ECN of the inner packet survive. Two
+ * links of one family may not have the same addresses, so the one with the automatic source port is bound to the
+ * uplink: that makes it another one to the kernel.
+ */
+export function addLinkCommand(link: TunnelLink): string {
+  const { family, sourcePortAuto, port, local, uplink } = link;
+  const kind =
+    family === "ipv4" ? `type ipip local ${local}` : `type ip6tnl mode ip6ip6 local ${local} remote ::`;
+  const bound = sourcePortAuto ? ` dev ${uplink}` : "";
+  const inherit = family === "ipv4" ? "tos inherit" : "tclass inherit encaplimit none";
+  const encap = `encap fou encap-sport ${sourcePortAuto ? "auto" : port} encap-dport ${port}`;
+  return `link add ${linkName(link)} ${kind}${bound} ttl 225 ${inherit} ${encap}`;
+}
+
+export interface LinkChanges {
+  /** Lines for `ip -batch`. */
+  readonly commands: readonly string[];
+  /** Links that are deleted or made anew: the kernel drops their routes. */
+  readonly replaced: ReadonlySet<string>;
+}
+
+/** What makes the kernel's FoU ports and links equal to the wanted ones. */
+export function linkChanges(
+  wanted: { readonly fouPorts: readonly FouPort[]; readonly links: readonly TunnelLink[] },
+  state: NetworkState,
+): LinkChanges {
+  const commands: string[] = [];
+  const replaced = new Set<string>();
+  for (const port of wanted.fouPorts) {
+    if (!state.fouPorts.some((actual) => samePort(port, actual))) commands.push(portCommand("add", port));
+  }
+  for (const link of wanted.links) {
+    const name = linkName(link);
+    const actual = state.links.find((candidate) => candidate.name === name);
+    const fits = actual !== undefined && sameTunnel(link, actual);
+    if (!fits) {
+      if (actual !== undefined) commands.push(`link del ${name}`);
+      replaced.add(name);
+      commands.push(addLinkCommand(link));
+      // Else the kernel gives the link an address of its own, and solicits routers through the tunnel.
+      if (link.family === "ipv6") commands.push(`link set ${name} addrgenmode none`);
+    }
+    if (!fits || !actual.up || actual.mtu !== link.mtu) {
+      commands.push(`link set ${name} mtu ${link.mtu} up`);
+    }
+  }
+  return { commands, replaced };
+}
+
+/**
+ * The lines that take away what is not wanted (any more). Ports first: a link that is still there says which port was
+ * founat's.
+ */
+export function linkRemovals(
+  wanted: { readonly fouPorts: readonly FouPort[]; readonly links: readonly TunnelLink[] },
+  state: NetworkState,
+): string[] {
+  const names = new Set(wanted.links.map(linkName));
+  const ours = state.links.filter(({ name, tunnel }) => tunnel !== undefined && LINK_NAMES.includes(name));
+  const ports = new Set(ours.map(({ tunnel }) => tunnel?.encapDestinationPort));
+  return [
+    ...state.fouPorts
+      .filter(({ port, family, protocol }) => ports.has(port) && protocol === TUNNEL_PROTOCOLS[family])
+      .filter((actual) => !wanted.fouPorts.some((port) => samePort(port, actual)))
+      .map((actual) => portCommand("del", actual)),
+    ...ours.filter(({ name }) => !names.has(name)).map(({ name }) => `link del ${name}`),
+  ];
+}
+
+function portCommand(verb: "add" | "del", { family, port }: FouPort): string {
+  const protocol = verb === "add" ? ` ipproto ${TUNNEL_PROTOCOLS[family]}` : "";
+  return `fou ${verb} port ${port}${protocol}${family === "ipv6" ? " -6" : ""}`;
+}
+
+function samePort(port: FouPort, actual: FouPortState): boolean {
+  return (
+    actual.family === port.family &&
+    actual.port === port.port &&
+    actual.protocol === TUNNEL_PROTOCOLS[port.family]
+  );
+}
+
+function sameTunnel(link: TunnelLink, { tunnel }: LinkState): boolean {
+  return (
+    tunnel !== undefined &&
+    tunnel.kind === (link.family === "ipv4" ? "ipip" : "ip6tnl") &&
+    tunnel.local === link.local &&
+    tunnel.boundTo === (link.sourcePortAuto ? link.uplink : undefined) &&
+    tunnel.encapSourcePort === (link.sourcePortAuto ? 0 : link.port) &&
+    tunnel.encapDestinationPort === link.port
+  );
+}

@@ -1,0 +1,46 @@
+import type { Family } from "../family.ts";
+import { FOUNAT_PROTOCOL } from "./routes.ts";
+import type { NetworkState, RuleState } from "./state.ts";
+
+export interface Rule {
+  readonly family: Family;
+  readonly preference: number;
+  /** For instance `to 10.0.0.0/8`, `fwmark 0x1/0xff`, `iif eth0`; empty: every packet. */
+  readonly selector: string;
+  /** For instance `lookup 117`; tables by number. */
+  readonly action: string;
+}
+
+export function addRuleCommand({ preference, selector, action }: Rule): string {
+  return ["rule add pref", preference, selector, action, "protocol", FOUNAT_PROTOCOL]
+    .filter(Boolean)
+    .join(" ");
+}
+
+/** The wanted rules that the kernel lacks. */
+export function missingRules(wanted: readonly Rule[], state: NetworkState): Rule[] {
+  return wanted.filter((rule) => !state.rules.some((actual) => sameRule(rule, actual)));
+}
+
+/** The kernel's rules that are founat's and not wanted (any more). */
+export function staleRules(wanted: readonly Rule[], state: NetworkState): Rule[] {
+  return state.rules.filter(
+    (actual) => actual.protocol === FOUNAT_PROTOCOL && !wanted.some((rule) => sameRule(rule, actual)),
+  );
+}
+
+export function deleteRuleCommand({ preference, selector, action }: Rule): string {
+  return ["rule del pref", preference, selector, action, "protocol", FOUNAT_PROTOCOL]
+    .filter(Boolean)
+    .join(" ");
+}
+
+function sameRule(rule: Rule, actual: RuleState): boolean {
+  return (
+    actual.protocol === FOUNAT_PROTOCOL &&
+    rule.family === actual.family &&
+    rule.preference === actual.preference &&
+    rule.selector === actual.selector &&
+    rule.action === actual.action
+  );
+}

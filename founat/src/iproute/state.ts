@@ -1,0 +1,253 @@
+import { z } from "zod";
+import { formatAddress, formatCidr, parseAddress, parseCidr } from "../cidr.ts";
+import { FounatError } from "../error.ts";
+import type { Family } from "../family.ts";
+import type { Step } from "../kernel.ts";
+
+/** Routing tables by number, as `ip -N` prints them. */
+export const MAIN_TABLE = 254;
+
+export interface LinkState {
+  readonly name: string;
+  readonly up: boolean;
+  readonly mtu: number;
+  /** Of the tunnels: what `ip link add` was given. */
+  readonly tunnel?: {
+    readonly kind: string;
+    readonly local: string;
+    readonly boundTo?: string;
+    readonly encapSourcePort: number;
+    readonly encapDestinationPort: number;
+  };
+  /** Global, and fit to be a source. */
+  readonly addresses: readonly { readonly family: Family; readonly address: string }[];
+}
+
+export interface RouteState {
+  readonly family: Family;
+  readonly table: number;
+  readonly type: string;
+  /** CIDR. */
+  readonly destination: string;
+  readonly via?: string;
+  readonly device?: string;
+  readonly onlink: boolean;
+  readonly source?: string;
+  readonly metric: number;
+  readonly protocol: number;
+}
+
+export interface RuleState {
+  readonly family: Family;
+  readonly preference: number;
+  readonly protocol: number;
+  /** As {@link Rule.selector} spells it. */
+  readonly selector: string;
+  /** As {@link Rule.action} spells it. */
+  readonly action: string;
+}
+
+export interface FouPortState {
+  readonly family: Family;
+  readonly port: number;
+  readonly protocol: number;
+}
+
+/** What the kernel holds of links, addresses, routes and rules. */
+export interface NetworkState {
+  readonly links: readonly LinkState[];
+  readonly routes: readonly RouteState[];
+  readonly rules: readonly RuleState[];
+  readonly fouPorts: readonly FouPortState[];
+}
+
+/** The steps whose output {@link parseNetworkState} takes. `ip rule` shows one family at a time. */
+export const READ_NETWORK_STATE: readonly Step[] = [
+  {
+    file: "ip",
+    args: ["-N", "-json", "-details", "-batch", "-"],
+    input: "addr show\nroute show table all\nfou show\nrule show\n",
+  },
+  { file: "ip", args: ["-6", "-N", "-json", "-details", "rule", "show"] },
+];
+
+const GLOBAL_SCOPE = "0";
+
+const Link = z.object({
+  ifname: z.string(),
+  flags: z.array(z.string()).default([]),
+  mtu: z.number(),
+  linkinfo: z
+    .object({
+      info_kind: z.string().optional(),
+      info_data: z
+        .object({
+          local: z.string().optional(),
+          link: z.string().nullish(),
+          encap: z.object({ sport: z.number(), dport: z.number() }).optional(),
+        })
+        .optional(),
+    })
+    .optional(),
+  addr_info: z
+    .array(
+      z.object({
+        family: z.string(),
+        local: z.string().optional(),
+        scope: z.string(),
+        secondary: z.boolean().optional(),
+        temporary: z.boolean().optional(),
+        deprecated: z.boolean().optional(),
+        dadfailed: z.boolean().optional(),
+      }),
+    )
+    .default([]),
+});
+
+const Route = z.object({
+  type: z.string().default("1"),
+  dst: z.string(),
+  gateway: z.string().optional(),
+  dev: z.string().optional(),
+  table: z.coerce.number().default(MAIN_TABLE),
+  protocol: z.coerce.number(),
+  prefsrc: z.string().optional(),
+  metric: z.number().default(0),
+  flags: z.array(z.string()).default([]),
+  /** Router preference: every IPv6 route has one, no IPv4 route does. */
+  pref: z.string().optional(),
+});
+
+const Rule = z.object({
+  priority: z.number(),
+  protocol: z.coerce.number().default(0),
+  iif: z.string().optional(),
+  src: z.string(),
+  srclen: z.number().optional(),
+  dst: z.string().optional(),
+  dstlen: z.number().optional(),
+  fwmark: z.string().optional(),
+  fwmask: z.string().optional(),
+  table: z.coerce.number().optional(),
+  suppress_prefixlen: z.number().optional(),
+});
+
+const FouPort = z.object({ port: z.number(), ipproto: z.number(), family: z.string() });
+
+/**
+ * @param outputs of {@link READ_NETWORK_STATE}
+ * @throws FounatError `unexpected-output`
+ */
+export function parseNetworkState(outputs: readonly string[]): NetworkState {
+  const [links, routes, fouPorts, rules4] = jsonArrays(outputs[0] ?? "");
+  const [rules6] = jsonArrays(outputs[1] ?? "");
+  return {
+    links: parse(z.array(Link), links).map(linkState),
+    routes: parse(z.array(Route), routes).map(routeState),
+    rules: [
+      ...parse(z.array(Rule), rules4).map((rule) => ruleState("ipv4", rule)),
+      ...parse(z.array(Rule), rules6).map((rule) => ruleState("ipv6", rule)),
+    ],
+    fouPorts: parse(z.array(FouPort), fouPorts).map(({ port, ipproto, family }) => ({
+      family: family === "inet6" ? "ipv6" : "ipv4",
+      port,
+      protocol: ipproto,
+    })),
+  };
+}
+
+// `ip -json -batch` prints one array for each line of the batch that has something to show, or nothing at all.
+function jsonArrays(output: string): unknown[] {
+  return output
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line): unknown => JSON.parse(line));
+}
+
+function parse<T>(schema: z.ZodType<T>, value: unknown): T {
+  const parsed = schema.safeParse(value ?? []);
+  if (parsed.success) return parsed.data;
+  throw new FounatError("unexpected-output", "`ip -json` printed what founat does not understand", {
+    cause: parsed.error,
+  });
+}
+
+function linkState(link: z.infer<typeof Link>): LinkState {
+  const data = link.linkinfo?.info_data;
+  return {
+    name: link.ifname,
+    up: link.flags.includes("UP"),
+    mtu: link.mtu,
+    ...(data?.encap && {
+      tunnel: {
+        kind: link.linkinfo?.info_kind ?? "",
+        local: data.local ?? "",
+        ...(data.link && { boundTo: data.link }),
+        encapSourcePort: data.encap.sport,
+        encapDestinationPort: data.encap.dport,
+      },
+    }),
+    addresses: link.addr_info
+      .filter(
+        (a) => a.scope === GLOBAL_SCOPE && !a.temporary && !a.deprecated && !a.dadfailed && !a.secondary,
+      )
+      .flatMap(({ family, local }) =>
+        local === undefined
+          ? []
+          : [{ family: family === "inet6" ? "ipv6" : "ipv4", address: local } as const],
+      ),
+  };
+}
+
+// With -N types and scopes are numbers (linux/rtnetlink.h): names of them could be changed in /etc/iproute2.
+const ROUTE_TYPES: Readonly<Record<string, string>> = { 1: "unicast", 7: "unreachable", 9: "throw" };
+
+function routeState(route: z.infer<typeof Route>): RouteState {
+  const isV6 = route.pref !== undefined;
+  const family = isV6 ? "ipv6" : "ipv4";
+  const type = ROUTE_TYPES[route.type] ?? route.type;
+  return {
+    family,
+    table: route.table,
+    type,
+    destination: route.dst === "default" ? (isV6 ? "::/0" : "0.0.0.0/0") : canonicalCidr(route.dst),
+    ...(route.gateway !== undefined && { via: canonicalAddress(route.gateway) }),
+    // IPv6 hangs routes that lead nowhere on lo.
+    ...(route.dev !== undefined && type === "unicast" && { device: route.dev }),
+    onlink: route.flags.includes("onlink"),
+    ...(route.prefsrc !== undefined && { source: canonicalAddress(route.prefsrc) }),
+    metric: route.metric,
+    protocol: route.protocol,
+  };
+}
+
+function ruleState(family: Family, rule: z.infer<typeof Rule>): RuleState {
+  const to =
+    rule.dst === undefined ? "" : canonicalCidr(`${rule.dst}${rule.dstlen ? `/${rule.dstlen}` : ""}`);
+  const selector = [
+    rule.src !== "all" && `from ${rule.src}/${rule.srclen ?? ""}`,
+    to && `to ${to}`,
+    rule.fwmark && `fwmark ${rule.fwmark}/${rule.fwmask ?? "0xffffffff"}`,
+    rule.iif && `iif ${rule.iif}`,
+  ];
+  const action = [
+    `lookup ${rule.table ?? "none"}`,
+    rule.suppress_prefixlen !== undefined && `suppress_prefixlength ${rule.suppress_prefixlen}`,
+  ];
+  return {
+    family,
+    preference: rule.priority,
+    protocol: rule.protocol,
+    selector: selector.filter(Boolean).join(" "),
+    action: action.filter(Boolean).join(" "),
+  };
+}
+
+function canonicalCidr(cidr: string): string {
+  return formatCidr(parseCidr(cidr));
+}
+
+function canonicalAddress(address: string): string {
+  const { family, value } = parseAddress(address);
+  return formatAddress(family, value);
+}

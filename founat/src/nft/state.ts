@@ -1,0 +1,121 @@
+import { z } from "zod";
+import { ADDRESS_BITS, formatAddress, parseAddress, type Range } from "../cidr.ts";
+import { FounatError } from "../error.ts";
+import { formatRange, mergeRanges } from "../ranges.ts";
+
+/** What the kernel holds of one table. */
+export interface NftTableState {
+  /** Name -> elements. */
+  readonly sets: ReadonlyMap<string, readonly NftElementState[]>;
+  /** Name -> the comments of its rules, in order. */
+  readonly chains: ReadonlyMap<string, readonly string[]>;
+}
+
+export interface NftElementState {
+  /** Spelled as in {@link NftSet.elements}; ranges that touch are joined. */
+  readonly text: string;
+  readonly comment?: string;
+}
+
+const Value = z.union([z.string(), z.number()]);
+const Element = z.union([
+  Value,
+  z.object({ prefix: z.object({ addr: z.string(), len: z.number() }) }),
+  z.object({ range: z.tuple([z.string(), z.string()]) }),
+  z.object({ concat: z.array(Value) }),
+  z.tuple([
+    z.union([Value, z.object({ elem: z.object({ val: Value, comment: z.string().optional() }) })]),
+    Value,
+  ]),
+]);
+type Element = z.infer<typeof Element>;
+const NftSetObject = z.object({ name: z.string(), elem: z.array(Element).default([]) });
+const Listing = z.object({
+  nftables: z.array(
+    z.object({
+      set: NftSetObject.optional(),
+      map: NftSetObject.optional(),
+      chain: z.object({ name: z.string() }).optional(),
+      rule: z.object({ chain: z.string(), comment: z.string().default("") }).optional(),
+    }),
+  ),
+});
+
+/**
+ * @param output of `nft -j list table inet NAME`; empty where there is no such table
+ * @throws FounatError `unexpected-output`
+ */
+export function parseTable(output: string): NftTableState | undefined {
+  if (output.trim() === "") return undefined;
+  const listing = Listing.safeParse(JSON.parse(output));
+  if (!listing.success) {
+    throw new FounatError(
+      "unexpected-output",
+      "`nft -j list table` printed what founat does not understand",
+      {
+        cause: listing.error,
+      },
+    );
+  }
+  const sets = new Map<string, readonly NftElementState[]>();
+  const chains = new Map<string, string[]>();
+  for (const object of listing.data.nftables) {
+    const set = object.set ?? object.map;
+    if (set) sets.set(set.name, elements(set.elem));
+    if (object.chain) chains.set(object.chain.name, []);
+    if (object.rule) chains.get(object.rule.chain)?.push(object.rule.comment);
+  }
+  return { sets, chains };
+}
+
+function elements(list: readonly Element[]): NftElementState[] {
+  const ranges = { ipv4: [] as Range[], ipv6: [] as Range[] };
+  const others: NftElementState[] = [];
+  for (const element of list) {
+    const range = asRange(element);
+    if (range) ranges[range.family].push(range);
+    else if (Array.isArray(element)) others.push(mapEntry(element));
+    else if (typeof element === "object" && "concat" in element) {
+      others.push({ text: element.concat.map(canonical).join(" . ") });
+    }
+  }
+  return [
+    ...mergeRanges(ranges.ipv4).map((range) => ({ text: formatRange("ipv4", range) })),
+    ...mergeRanges(ranges.ipv6).map((range) => ({ text: formatRange("ipv6", range) })),
+    ...others,
+  ];
+}
+
+function mapEntry([key, value]: Extract<Element, readonly unknown[]>): NftElementState {
+  if (typeof key !== "object") return { text: `${canonical(key)} : ${canonical(value)}` };
+  const { val, comment } = key.elem;
+  return { text: `${canonical(val)} : ${canonical(value)}`, ...(comment !== undefined && { comment }) };
+}
+
+function asRange(element: Element): (Range & { family: "ipv4" | "ipv6" }) | undefined {
+  if (typeof element === "string") {
+    const { family, value } = parseAddress(element);
+    return { family, first: value, last: value };
+  }
+  if (typeof element !== "object" || Array.isArray(element)) return undefined;
+  if ("range" in element) {
+    const [first, last] = element.range.map(parseAddress);
+    return first && last && { family: first.family, first: first.value, last: last.value };
+  }
+  if ("prefix" in element) {
+    const { family, value } = parseAddress(element.prefix.addr);
+    return {
+      family,
+      first: value,
+      last: value + (1n << BigInt(ADDRESS_BITS[family] - element.prefix.len)) - 1n,
+    };
+  }
+  return undefined;
+}
+
+// nft spells some v6 addresses in another way than ipaddr.js does (::ffff:192.0.2.1).
+function canonical(value: string | number): string {
+  if (typeof value === "number") return String(value);
+  const { family, value: address } = parseAddress(value);
+  return formatAddress(family, address);
+}

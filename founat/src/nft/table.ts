@@ -1,0 +1,78 @@
+import { createHash } from "node:crypto";
+
+/** One rule: its text in nft's language, and a comment that says what it is for. */
+export interface NftRule {
+  readonly text: string;
+  readonly comment: string;
+}
+
+export interface NftChain {
+  readonly name: string;
+  /** Where the kernel calls it, for instance `type filter hook output priority filter; policy accept;` */
+  readonly hook: string;
+  readonly comment: string;
+  readonly rules: readonly NftRule[];
+}
+
+export interface NftSet {
+  readonly name: string;
+  readonly kind: "set" | "map";
+  /** Of the keys, and for maps `: ` and that of the values, for instance `ipv4_addr : mark`. */
+  readonly type: string;
+  /** Whether it holds ranges of addresses. */
+  readonly interval?: boolean;
+  readonly comment: string;
+  /** As nft prints them; map entries as `key : value`. */
+  readonly elements: readonly string[];
+}
+
+/** A table of family inet that belongs to founat alone. */
+export interface NftTable {
+  readonly name: string;
+  readonly comment: string;
+  readonly sets: readonly NftSet[];
+  readonly chains: readonly NftChain[];
+}
+
+/** The table as a script for `nft -f`: what it defines is added to what is there. */
+export function renderTable(table: NftTable): string {
+  return [
+    `table inet ${table.name} {`,
+    `  comment "${table.comment}"`,
+    ...table.sets.flatMap(renderSet),
+    ...table.chains.flatMap(renderChain),
+    "}",
+    "",
+  ].join("\n");
+}
+
+/**
+ * The comment that a rule carries in the kernel. It ends in a digest of the rule's text: nft prints rules in another
+ * spelling than it reads, and in another one in each version, but it keeps comments as they are.
+ */
+export function kernelComment({ text, comment }: NftRule): string {
+  return `${comment} ~${createHash("sha256").update(text).digest("hex").slice(0, 6)}`;
+}
+
+function renderSet(set: NftSet): string[] {
+  return [
+    "",
+    `  ${set.kind} ${set.name} {`,
+    `    type ${set.type}`,
+    ...(set.interval ? ["    flags interval"] : []),
+    `    comment "${set.comment}"`,
+    ...(set.elements.length > 0 ? [`    elements = { ${set.elements.join(",\n                 ")} }`] : []),
+    "  }",
+  ];
+}
+
+function renderChain(chain: NftChain): string[] {
+  return [
+    "",
+    `  # ${chain.comment}`,
+    `  chain ${chain.name} {`,
+    `    ${chain.hook}`,
+    ...chain.rules.map((rule) => `    ${rule.text} comment "${kernelComment(rule)}"`),
+    "  }",
+  ];
+}
