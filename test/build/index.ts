@@ -11,7 +11,7 @@ const LIBRARIES = ["crds", "founat", "kube", "program"];
 const PROGRAMS = [
   { workspace: "operator", entry: "src/main.ts" },
   { workspace: "egress-pod", entry: "src/main.ts" },
-  { workspace: "client-sidecar", entry: "src/agent/main.ts" },
+  { workspace: "client-sidecar", entry: "src/main.ts" },
 ];
 
 /** The CNI plugin as it is put on nodes. */
@@ -34,7 +34,12 @@ export async function buildPrograms(): Promise<readonly string[]> {
     {
       name: "CNI plugin",
       stamp: stampOf("cni-plugin"),
-      inputs: [join(ROOT, "client-sidecar/src/cni"), join(ROOT, "crds/src/names.ts"), ...toolchain()],
+      inputs: [
+        join(ROOT, "client-sidecar/src/cni"),
+        join(ROOT, "client-sidecar/src/state"),
+        join(ROOT, "crds/src/names.ts"),
+        ...toolchain(),
+      ],
       outputs: [PLUGIN_EXECUTABLE],
       run: () => compilePlugin({ outfile: PLUGIN_EXECUTABLE }),
     },

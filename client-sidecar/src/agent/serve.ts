@@ -25,8 +25,8 @@ const Environment = NodeDirectories.extend({
     .describe("CIDRs of pods, Services and nodes, separated by commas: the chart's clusterRanges"),
 });
 
-/** In the image the plugin lies beside the bundle's directory, as it does after a build. */
-const PLUGIN = fileURLToPath(new URL(`../cni/${CNI_PLUGIN}`, import.meta.url));
+/** In the image the plugin lies in a folder beside the bundle: see the Dockerfile. */
+const PLUGIN = fileURLToPath(new URL(`./cni/${CNI_PLUGIN}`, import.meta.url));
 
 export async function serve({ signal, logger }: ProgramContext): Promise<void> {
   const environment = parseEnvironment(Environment);
