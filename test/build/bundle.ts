@@ -25,7 +25,7 @@ const narrowClientNode: Plugin = {
 };
 
 /**
- * Bundles a program and all that it imports into one ES module, `main.js`.
+ * Bundles a program and all that it imports into ES modules that begin with `main.js`.
  *
  * @param entry the program's TypeScript
  * @param folder where it goes; emptied first
@@ -34,9 +34,12 @@ export async function bundleProgram(entry: string, folder: string): Promise<void
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   await build({
-    entryPoints: [entry],
-    outfile: join(folder, "main.js"),
+    entryPoints: { main: entry },
+    outdir: folder,
     bundle: true,
+    // What is imported on demand stays out of the memory of programs that never ask for it.
+    splitting: true,
+    chunkNames: "[name]-[hash]",
     platform: "node",
     target: "node24",
     format: "esm",

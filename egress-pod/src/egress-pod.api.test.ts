@@ -1,0 +1,212 @@
+import {
+  EGRESS_LABEL,
+  EGRESS_RESOURCE,
+  Egress,
+  EgressClientSlice,
+  FOU_PORT,
+  labelValue,
+  SLICE_RESOURCE,
+  sliceName,
+} from "@egress-nat/crds";
+import { FounatError, type GatewayClient, type GatewayConfig } from "@egress-nat/founat";
+import {
+  createTransport,
+  type KubeObject,
+  loadCredentials,
+  type Resource,
+  ResourceClient,
+  type Transport,
+} from "@egress-nat/kube";
+import { createLogger } from "@egress-nat/program";
+import { Registry } from "prom-client";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
+import { EgressPod } from "./egress-pod.ts";
+import type { GatewayPort } from "./gateway-sync.ts";
+import { Metrics } from "./metrics.ts";
+
+const NAMESPACE: Resource = {
+  group: "",
+  version: "v1",
+  plural: "namespaces",
+  kind: "Namespace",
+  namespaced: false,
+};
+
+const SOON = { timeout: 10_000, interval: 20 };
+
+/** A gateway whose kernel is a map: addresses of clients by their id. */
+class FakeGateway implements GatewayPort {
+  config: GatewayConfig | undefined;
+  readonly clients = new Map<string, readonly string[]>();
+  failure: FounatError | undefined;
+
+  async init() {
+    this.#fail();
+  }
+  async configure(config: GatewayConfig) {
+    this.#fail();
+    this.config = config;
+  }
+  async sync(clients: Iterable<GatewayClient>) {
+    this.#fail();
+    this.clients.clear();
+    await this.update({ put: clients });
+  }
+  async update({ put = [], remove = [] }: { put?: Iterable<GatewayClient>; remove?: Iterable<string> }) {
+    this.#fail();
+    for (const id of remove) this.clients.delete(id);
+    for (const { id, addresses } of put) this.clients.set(id, addresses);
+  }
+  get addresses() {
+    return [...this.clients.values()].flat().sort();
+  }
+  #fail() {
+    if (this.failure) throw this.failure;
+  }
+}
+
+const logger = createLogger({ name: "test", level: "silent" });
+let transport: Transport;
+let namespace: string;
+let kernel: FakeGateway;
+let pod: EgressPod;
+let stop: AbortController;
+let running: Promise<void>;
+
+const egresses = () => new ResourceClient(transport, EGRESS_RESOURCE, (raw) => Egress.parse(raw));
+const slices = () => new ResourceClient(transport, SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw));
+
+beforeAll(async () => {
+  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
+  transport = createTransport({ credentials, logger });
+});
+
+afterAll(() => transport.close());
+
+beforeEach(async () => {
+  namespace = `egress-pod-${Date.now()}`;
+  await new ResourceClient(transport, NAMESPACE, (raw) => raw as KubeObject).create({
+    metadata: { name: namespace },
+  });
+  kernel = new FakeGateway();
+  pod = new EgressPod({
+    egress: { namespace, name: "internet" },
+    clusterRanges: ["10.244.0.0/16"],
+    transport,
+    createGateway: (config) => {
+      kernel.config = config;
+      return kernel;
+    },
+    logger,
+    metrics: new Metrics(new Registry()),
+  });
+  stop = new AbortController();
+});
+
+afterEach(async () => {
+  stop.abort();
+  await running;
+});
+
+const start = () => {
+  running = pod.run(stop.signal);
+};
+
+const createEgress = (destinations = ["0.0.0.0/0"]) =>
+  egresses().create({ metadata: { namespace, name: "internet" }, spec: { destinations } });
+
+/** Writes the slice of a node, as its agent does. */
+async function putSlice(node: string, addresses: readonly string[], egress = "internet") {
+  const name = sliceName(egress, node);
+  const clients = addresses.map((address) => ({
+    namespace: "default",
+    name: `pod-${address}`,
+    uid: `uid-${address}`,
+    addresses: [address],
+    addedAt: "2026-01-01T00:00:00.000Z",
+  }));
+  const metadata = { namespace, name, labels: { [EGRESS_LABEL]: labelValue(egress) } };
+  return slices().apply({ metadata, nodeName: node, clients }, { fieldManager: node });
+}
+
+const applied = ({ metadata }: EgressClientSlice) => pod.appliedGeneration(metadata.uid);
+
+test("it is ready when both lists are complete and the rule set that holds them is applied", async () => {
+  expect(pod.ready().ok).toBe(false);
+  await createEgress();
+  const slice = await putSlice("n1", ["10.244.1.2"]);
+  await putSlice("n1", ["10.244.9.9"], "another");
+  start();
+  await vi.waitFor(() => expect(pod.ready()).toEqual({ ok: true, reasons: [] }), SOON);
+  expect(kernel.addresses).toEqual(["10.244.1.2"]);
+  expect(kernel.config).toEqual({
+    port: FOU_PORT,
+    sourcePortAuto: false,
+    destinations: ["0.0.0.0/0"],
+    excluded: ["10.244.0.0/16"],
+  });
+  expect(applied(slice)).toBe("1");
+});
+
+test("clients come and go with slices, and heartbeats tell the generation that is applied", async () => {
+  await createEgress();
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  const first = await putSlice("n1", ["10.244.1.2", "10.244.1.3"]);
+  await vi.waitFor(() => expect(applied(first)).toBe("1"), SOON);
+  expect(kernel.addresses).toEqual(["10.244.1.2", "10.244.1.3"]);
+
+  const second = await putSlice("n1", ["10.244.1.3", "10.244.1.4"]);
+  await vi.waitFor(() => expect(applied(second)).toBe(String(second.metadata.generation)), SOON);
+  expect(kernel.addresses).toEqual(["10.244.1.3", "10.244.1.4"]);
+
+  await slices().delete({ namespace, name: second.metadata.name });
+  await vi.waitFor(() => expect(applied(second)).toBeUndefined(), SOON);
+  expect(kernel.addresses).toEqual([]);
+});
+
+test("destinations change while it runs; nobody is served once the Egress is gone", async () => {
+  await createEgress();
+  await putSlice("n1", ["10.244.1.2"]);
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  await egresses().patch({ namespace, name: "internet" }, { spec: { destinations: ["192.0.2.0/24"] } });
+  await vi.waitFor(() => expect(kernel.config?.destinations).toEqual(["192.0.2.0/24"]), SOON);
+  expect(pod.ready().ok).toBe(true);
+
+  await egresses().delete({ namespace, name: "internet" });
+  await vi.waitFor(() => expect(kernel.addresses).toEqual([]), SOON);
+  expect(kernel.config?.destinations).toEqual([]);
+  expect(pod.ready().reasons).toEqual([`Egress ${namespace}/internet does not exist`]);
+});
+
+test("it says why it is not ready while the kernel refuses, and recovers by itself", async () => {
+  await createEgress();
+  const slice = await putSlice("n1", ["10.244.1.2"]);
+  kernel.failure = new FounatError("forwarding-disabled", "net.ipv4.ip_forward is 0", { retryable: true });
+  start();
+  await vi.waitFor(() => expect(pod.ready().reasons).toEqual(["net.ipv4.ip_forward is 0"]), SOON);
+  expect(applied(slice)).toBeUndefined();
+  kernel.failure = undefined;
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  expect(applied(slice)).toBe("1");
+});
+
+test("terminating, it serves on until it has no client", async () => {
+  await createEgress();
+  const slice = await putSlice("n1", ["10.244.1.2"]);
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  let ended = false;
+  const termination = pod.terminate().then(() => {
+    ended = true;
+  });
+  expect(pod.ready().reasons).toEqual(["the pod is terminating"]);
+  const later = await putSlice("n2", ["10.244.2.2"]);
+  await vi.waitFor(() => expect(applied(later)).toBe("1"), SOON);
+  expect(kernel.addresses).toEqual(["10.244.1.2", "10.244.2.2"]);
+  expect(ended).toBe(false);
+  await slices().delete({ namespace, name: later.metadata.name });
+  await slices().delete({ namespace, name: slice.metadata.name });
+  await termination;
+});
