@@ -17,12 +17,12 @@ switch (command) {
     await runProgram("egress-nat-installation-check", installationCheck);
     break;
   case "uninstall-check":
-    process.exit(await uninstallCheck());
+    process.exitCode = await uninstallCheck();
     break;
   case "uninstall-wait":
     await runProgram("egress-nat-uninstall-wait", uninstallWait);
     break;
   default:
     console.error("usage: main.js [serve|installation-check|uninstall-check|uninstall-wait]");
-    process.exit(EXIT_USAGE);
+    process.exitCode = EXIT_USAGE;
 }

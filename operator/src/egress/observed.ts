@@ -36,7 +36,6 @@ export type ObservedChild = z.infer<typeof Child>;
 const count = z.int().default(0);
 
 const Deployment = Child.extend({
-  spec: z.object({ replicas: z.int() }),
   status: z.object({
     observedGeneration: z.int().default(0),
     replicas: count,

@@ -1,0 +1,53 @@
+import type { Condition, EgressStatus } from "@egress-nat/crds";
+import { describe, expect, test } from "vitest";
+import { announcements } from "./announcements.ts";
+
+function status(available: Condition["status"], degraded?: string): EgressStatus {
+  const common = { lastTransitionTime: "2026-01-01T00:00:00Z" };
+  return {
+    conditions: [
+      {
+        type: "Available",
+        status: available,
+        reason: "Any",
+        message: "1 of 2 gateways are available",
+        ...common,
+      },
+      {
+        type: "Degraded",
+        status: degraded ? "True" : "False",
+        reason: "FailedCreate",
+        message: degraded ?? "",
+        ...common,
+      },
+    ],
+  };
+}
+
+const told = (...input: Parameters<typeof announcements>) =>
+  announcements(...input).map(({ type, reason, message }) => `${type} ${reason}: ${message}`);
+
+describe("events about an Egress", () => {
+  test("say what was created", () => {
+    expect(told(undefined, status("False"), ["Service", "Deployment"])).toEqual([
+      "Normal Created: created Service, Deployment",
+    ]);
+  });
+
+  test("say when the first gateway serves and when the last one is lost", () => {
+    expect(told(status("False"), status("True"), [])).toEqual([
+      "Normal Available: 1 of 2 gateways are available",
+    ]);
+    expect(told(status("True"), status("False"), [])).toEqual([
+      "Warning Unavailable: 1 of 2 gateways are available",
+    ]);
+  });
+
+  test("say what needs a person, and again only when that changes", () => {
+    expect(told(status("True"), status("True", "quota"), [])).toEqual(["Warning FailedCreate: quota"]);
+    expect(told(status("True", "quota"), status("True", "quota"), [])).toEqual([]);
+    expect(told(status("True", "quota"), status("True", "policy"), [])).toEqual([
+      "Warning FailedCreate: policy",
+    ]);
+  });
+});

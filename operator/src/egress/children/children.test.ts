@@ -1,0 +1,103 @@
+import { describe, expect, test } from "vitest";
+import { stringify } from "yaml";
+import { anEgress } from "../testing/egress.ts";
+import { desiredChildren, type GatewaySettings } from "./index.ts";
+
+const SETTINGS: GatewaySettings = {
+  image: "registry.example/egress-nat-egress-pod:1.0",
+  imagePullPolicy: "IfNotPresent",
+  clusterRanges: ["10.244.0.0/16", "fd00:244::/56"],
+  logLevel: "info",
+};
+
+/** The objects as `kubectl get -o yaml` would show them: golden files that a person can read. */
+function yaml(spec: object): string {
+  const children = Object.values(desiredChildren(anEgress(spec), SETTINGS));
+  return children.flatMap((child) => (child === undefined ? [] : [stringify(child)])).join("---\n");
+}
+
+describe("the children of an Egress", () => {
+  test("are six objects with the defaults of a gateway", async () => {
+    await expect(yaml({ podDisruptionBudget: { maxUnavailable: 1 } })).toMatchFileSnapshot(
+      "testdata/default.yaml",
+    );
+  });
+
+  test("keep what the template says and complete its container `egress`", async () => {
+    const spec = {
+      replicas: 3,
+      strategy: { type: "Recreate" },
+      sessionAffinity: "None",
+      podDisruptionBudget: { minAvailable: "50%" },
+      template: {
+        metadata: {
+          labels: { team: "network", "coil.cybozu.com/egress": "somebody-else" },
+          annotations: { "prometheus.io/scrape": "true", "coil.cybozu.com/egress-gateway": "false" },
+        },
+        spec: {
+          serviceAccountName: "gateway",
+          priorityClassName: "important",
+          nodeSelector: { zone: "a" },
+          tolerations: [{ operator: "Exists" }],
+          terminationGracePeriodSeconds: 120,
+          topologySpreadConstraints: [
+            { topologyKey: "zone", maxSkew: 2, whenUnsatisfiable: "DoNotSchedule" },
+          ],
+          initContainers: [{ name: "prepare", image: "prepare:1" }],
+          volumes: [{ name: "scratch", emptyDir: {} }],
+          containers: [
+            { name: "logger", image: "logger:1" },
+            {
+              name: "egress",
+              image: "own-gateway:2",
+              env: [
+                { name: "EGRESS_NAME", value: "forged" },
+                { name: "HTTP_PROXY", value: "http://proxy" },
+              ],
+              ports: [{ name: "own", containerPort: 9000, protocol: "TCP" }],
+              resources: { limits: { memory: "1Gi" } },
+              securityContext: { seccompProfile: { type: "Localhost", localhostProfile: "gateway.json" } },
+              volumeMounts: [{ name: "scratch", mountPath: "/scratch" }],
+            },
+          ],
+        },
+      },
+    };
+    await expect(yaml(spec)).toMatchFileSnapshot("testdata/template.yaml");
+  });
+
+  test("have no PodDisruptionBudget unless the Egress asks for one", () => {
+    expect(desiredChildren(anEgress({}), SETTINGS).disruptionBudget).toBeUndefined();
+  });
+
+  test.each([
+    ["its own timeout", { sessionAffinityConfig: { clientIP: { timeoutSeconds: 43200 } } }, 43200],
+    ["the default of Kubernetes", {}, 10800],
+  ])("give the Service %s", (_, spec, timeoutSeconds) => {
+    const { service } = desiredChildren(anEgress(spec), SETTINGS);
+    expect(service?.spec).toMatchObject({
+      sessionAffinity: "ClientIP",
+      sessionAffinityConfig: { clientIP: { timeoutSeconds } },
+    });
+  });
+
+  test("belong to the Egress, so that they go with it", () => {
+    const children = Object.values(
+      desiredChildren(anEgress({ podDisruptionBudget: { minAvailable: 1 } }), SETTINGS),
+    );
+    expect(children.map((child) => child?.metadata.ownerReferences?.map(({ uid }) => uid))).toEqual(
+      Array(6).fill([anEgress({}).metadata.uid]),
+    );
+  });
+
+  test("run no privileged container and add no capability but NET_ADMIN", () => {
+    const text = yaml({});
+    expect(text).not.toMatch(/privileged: true|allowPrivilegeEscalation: true/);
+    expect(
+      text
+        .match(/add:\n(\s+- \w+\n)+/)?.[0]
+        .trim()
+        .split(/\s+- /),
+    ).toEqual(["add:", "NET_ADMIN"]);
+  });
+});
