@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
 import { loadCredentials } from "./credentials.ts";
-import type { KubeObject, Resource } from "./resource.ts";
+import { type KubeObject, type Resource, resourcePath } from "./resource.ts";
 import { ResourceClient } from "./resource-client.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import { createTransport, type Transport } from "./transport.ts";
@@ -26,7 +26,9 @@ const deployment = {
   metadata: {
     ...metadata,
     labels: { app: "applied" },
-    ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "owner", uid: "6f0b1c1e-0000-4000-8000-000000000000" }],
+    ownerReferences: [
+      { apiVersion: "v1", kind: "ConfigMap", name: "owner", uid: "6f0b1c1e-0000-4000-8000-000000000000" },
+    ],
   },
   spec: {
     replicas: 1,
@@ -37,16 +39,21 @@ const deployment = {
       spec: {
         nodeSelector: {},
         tolerations: [],
-        initContainers: [],
         securityContext: {},
         containers: [
           {
             name: "egress",
             image: "example.com/image:1",
             args: ["--one", "--two"],
-            ports: [{ containerPort: 8080, name: "http" }, { containerPort: 5555, protocol: "UDP" }],
+            ports: [
+              { containerPort: 8080, name: "http" },
+              { containerPort: 5555, protocol: "UDP" },
+            ],
             resources: { requests: { cpu: "1000m", memory: "1024Mi" }, limits: { cpu: 2 } },
-            env: [{ name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }, { name: "EMPTY", value: "" }],
+            env: [
+              { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
+              { name: "EMPTY", value: "" },
+            ],
             volumeMounts: [{ name: "run", mountPath: "/run" }],
             readinessProbe: { httpGet: { path: "/readyz", port: "http" } },
             securityContext: { privileged: false, capabilities: { drop: ["ALL"], add: ["NET_ADMIN"] } },
@@ -55,7 +62,12 @@ const deployment = {
         ],
         volumes: [{ name: "run", emptyDir: {} }],
         topologySpreadConstraints: [
-          { maxSkew: 1, topologyKey: "kubernetes.io/hostname", whenUnsatisfiable: "ScheduleAnyway", labelSelector: {} },
+          {
+            maxSkew: 1,
+            topologyKey: "kubernetes.io/hostname",
+            whenUnsatisfiable: "ScheduleAnyway",
+            labelSelector: {},
+          },
         ],
       },
     },
@@ -88,23 +100,134 @@ beforeAll(async () => {
 
 afterAll(() => transport.close());
 
-const clientOf = (resource: Resource) => new ResourceClient(transport, resource, (raw) => raw as KubeObject);
+const merge = (patch: object) => ({ contentType: "application/merge-patch+json", patch });
+const json = (...patch: object[]) => ({ contentType: "application/json-patch+json", patch });
+const strategic = (patch: object) => ({ contentType: "application/strategic-merge-patch+json", patch });
 
-describe.each([
-  { resource: DEPLOYMENT, object: deployment },
-  { resource: SERVICE, object: service },
-  { resource: ROLE, object: role },
-])("a $resource.kind", ({ resource, object }) => {
-  const client = clientOf(resource);
+const cases = [
+  {
+    resource: DEPLOYMENT,
+    object: deployment,
+    // What the Deployment controller, autoscalers and people do without harm to what we own.
+    foreign: [
+      merge({ metadata: { annotations: { "deployment.kubernetes.io/revision": "1" } } }),
+      merge({ spec: { revisionHistoryLimit: 3 } }),
+    ],
+    drift: [
+      { what: "scaled by hand", ...merge({ spec: { replicas: 5 } }) },
+      { what: "of which a label was removed", ...merge({ metadata: { labels: { app: null } } }) },
+      {
+        what: "of which the owner was removed",
+        ...json({ op: "remove", path: "/metadata/ownerReferences" }),
+      },
+      { what: "of which the digest was removed", ...merge({ metadata: { annotations: null } }) },
+      {
+        what: "with another image",
+        ...strategic({
+          spec: { template: { spec: { containers: [{ name: "egress", image: "elsewhere:2" }] } } },
+        }),
+      },
+      {
+        what: "with another name for a port",
+        ...json({ op: "replace", path: "/spec/template/spec/containers/0/ports/0/name", value: "web" }),
+      },
+      { what: "without a port", ...json({ op: "remove", path: "/spec/template/spec/containers/0/ports/1" }) },
+      { what: "without a container", ...json({ op: "remove", path: "/spec/template/spec/containers/1" }) },
+      {
+        what: "with one more argument",
+        ...json({ op: "add", path: "/spec/template/spec/containers/0/args/-", value: "--three" }),
+      },
+      {
+        what: "with a toleration in a list that was applied empty",
+        ...merge({ spec: { template: { spec: { tolerations: [{ operator: "Exists" }] } } } }),
+      },
+      {
+        what: "with a default turned into something else inside a value of ours",
+        ...json({
+          op: "add",
+          path: "/spec/template/spec/containers/0/env/0/valueFrom/fieldRef/fieldPath",
+          value: "status.hostIP",
+        }),
+      },
+    ],
+    change: { ...deployment, spec: { ...deployment.spec, replicas: 2 } },
+  },
+  {
+    resource: SERVICE,
+    object: service,
+    foreign: [
+      merge({ spec: { externalTrafficPolicy: null } }),
+      merge({ metadata: { labels: { team: "garden" } } }),
+    ],
+    drift: [
+      {
+        what: "with another affinity",
+        ...merge({ spec: { sessionAffinity: "None", sessionAffinityConfig: null } }),
+      },
+      { what: "with another selector", ...merge({ spec: { selector: { app: "other" } } }) },
+      {
+        what: "with another target port",
+        ...json({ op: "replace", path: "/spec/ports/0/targetPort", value: 1 }),
+      },
+    ],
+    change: {
+      ...service,
+      spec: { ...service.spec, sessionAffinityConfig: { clientIP: { timeoutSeconds: 43200 } } },
+    },
+  },
+  {
+    resource: ROLE,
+    object: role,
+    foreign: [merge({ metadata: { annotations: { note: "seen" } } })],
+    drift: [{ what: "with more rights", ...json({ op: "add", path: "/rules/0/verbs/-", value: "delete" }) }],
+    change: { ...role, rules: [{ apiGroups: [""], resources: ["pods"], verbs: ["get", "list"] }] },
+  },
+];
+
+describe.each(cases)("a $resource.kind", ({ resource, object, foreign, drift, change }) => {
+  let client: ResourceClient<KubeObject>;
   const wanted = withDigest(object, options.annotation);
   const apply = (changed: KubeObject = wanted) => client.apply(changed, { ...options, force: true });
+  const path = resourcePath(resource, metadata);
+  const edit = ({ contentType, patch }: { contentType: string; patch: object }) =>
+    transport.request({
+      method: "PATCH",
+      path,
+      query: { fieldManager: "somebody" },
+      contentType,
+      body: patch,
+    });
+
+  beforeAll(() => {
+    client = new ResourceClient(transport, resource, (raw) => raw as KubeObject);
+  });
+
+  beforeEach(async () => {
+    await client.delete(metadata, { propagationPolicy: "Background" }).catch(() => undefined);
+    await apply();
+  });
 
   test("that was applied is known again, whatever the apiserver has filled in", async () => {
-    await apply();
     const live = await client.get(metadata);
-    console.log(JSON.stringify(live.metadata.managedFields, null, 1));
     expect(isApplied(live, wanted, options)).toBe(true);
     const again = await apply();
     expect(again.metadata.resourceVersion).toBe(live.metadata.resourceVersion);
+  });
+
+  test("is left alone when others change what is theirs", async () => {
+    for (const edition of foreign) await edit(edition);
+    expect(isApplied(await client.get(metadata), wanted, options)).toBe(true);
+  });
+
+  test("is applied again when something else is wanted", async () => {
+    const next = withDigest(change, options.annotation);
+    expect(isApplied(await client.get(metadata), next, options)).toBe(false);
+    expect(isApplied(await apply(next), next, options)).toBe(true);
+  });
+
+  test.each(drift)("$what is applied again, and then left alone", async (edition) => {
+    await edit(edition);
+    expect(isApplied(await client.get(metadata), wanted, options)).toBe(false);
+    expect(isApplied(await apply(), wanted, options)).toBe(true);
   });
 });

@@ -25,7 +25,8 @@ export function withDigest<T extends Applicable>(object: T, annotation: string):
  * Whether to apply an object would change nothing: the digest says that nothing else is wanted since it was last
  * applied, and the managed fields that nobody has touched what we own since then.
  *
- * It errs on one side only: where it says yes, an apply would be idle.
+ * It errs on one side only: where it says yes, an apply would be idle. Leave empty lists out of what is applied: some
+ * of them the apiserver keeps no account of, and such an object is never known again.
  *
  * @param live the object as the apiserver sent it, with metadata.annotations and {@link appliedFields}
  *   of this manager in metadata.managedFields

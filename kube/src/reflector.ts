@@ -168,8 +168,6 @@ export class Reflector<T extends KubeObject> {
     const { transport, idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS } = this.#options;
     const startedAt = performance.now();
     let events = 0;
-    this.#phase = "watching";
-    this.#tell({ type: "watching", resourceVersion });
     const request = {
       transport,
       path: this.#path,
@@ -178,7 +176,10 @@ export class Reflector<T extends KubeObject> {
       idleTimeoutMs,
       signal,
     };
-    for await (const event of watchObjects(request)) {
+    const stream = await watchObjects(request);
+    this.#phase = "watching";
+    this.#tell({ type: "watching", resourceVersion });
+    for await (const event of stream) {
       events += 1;
       this.#lastContactAt = Date.now();
       // Not after a list: one that is followed by a watch that fails at once would go round without a pause.

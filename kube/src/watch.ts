@@ -27,12 +27,13 @@ const Line = z.discriminatedUnion("type", [
 ]);
 
 /**
- * What happens in a collection after a moment, until the apiserver ends it (which is no error) or it fails.
+ * Begins to watch what happens in a collection after a moment.
  *
- * @throws KubeError; code Gone where history does not reach back that far: list again
+ * @returns the events, until the apiserver ends the watch (which is no error)
+ * @throws KubeError, and so does the loop over the events; code Gone where history does not reach back that far
  * @see https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
  */
-export async function* watchObjects(request: WatchRequest): AsyncGenerator<WatchEvent, void, undefined> {
+export async function watchObjects(request: WatchRequest): Promise<AsyncIterable<WatchEvent>> {
   const { transport, path, query, resourceVersion, idleTimeoutMs, signal } = request;
   const { min, max } = WATCH_SECONDS;
   const stream = await transport.stream({
@@ -48,6 +49,13 @@ export async function* watchObjects(request: WatchRequest): AsyncGenerator<Watch
     signal,
     idleTimeoutMs,
   });
+  return parseLines(stream, path);
+}
+
+async function* parseLines(
+  stream: AsyncIterable<Buffer>,
+  path: string,
+): AsyncGenerator<WatchEvent, void, undefined> {
   for await (const line of lines(stream)) yield parseLine(line, path);
 }
 

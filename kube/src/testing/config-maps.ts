@@ -1,0 +1,28 @@
+import { z } from "zod";
+import type { Resource } from "../resource.ts";
+import { ResourceClient } from "../resource-client.ts";
+import type { Transport } from "../transport.ts";
+
+export const CONFIG_MAP: Resource = {
+  group: "",
+  version: "v1",
+  plural: "configmaps",
+  kind: "ConfigMap",
+  namespaced: true,
+};
+
+/** A ConfigMap without its managed fields and all that the tests do not look at. */
+export const ConfigMap = z.object({
+  metadata: z.object({
+    name: z.string(),
+    namespace: z.string(),
+    uid: z.string(),
+    resourceVersion: z.string(),
+  }),
+  data: z.record(z.string(), z.string()).default({}),
+});
+export type ConfigMap = z.infer<typeof ConfigMap>;
+
+export function configMaps(transport: Transport): ResourceClient<ConfigMap> {
+  return new ResourceClient(transport, CONFIG_MAP, (raw) => ConfigMap.parse(raw));
+}
