@@ -1,7 +1,13 @@
 import { defineConfig } from "vitest/config";
 
 const source = { resolve: { conditions: ["source"] }, ssr: { resolve: { conditions: ["source"] } } };
-const onRealSystems = { fileParallelism: false, testTimeout: 300_000, hookTimeout: 600_000 };
+// CommonJS classes are imported as Node does it: @dot-i/k8s-operator exports its base class as module.exports.default.
+const onRealSystems = {
+  deps: { interopDefault: false },
+  fileParallelism: false,
+  testTimeout: 300_000,
+  hookTimeout: 600_000,
+};
 
 export default defineConfig({
   test: {

@@ -52,7 +52,8 @@ export function egressWorld(
       };
       events.record({ regarding, ...announcement });
     },
-    now: () => new Date().toISOString(),
+    // Whole seconds, as Kubernetes writes times.
+    now: () => new Date().toISOString().replace(/\.\d+Z$/, "Z"),
   };
 }
 

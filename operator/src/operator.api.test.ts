@@ -1,0 +1,329 @@
+import { SLICE_RESOURCE } from "@egress-nat/crds";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { NODE_RESOURCE } from "./caches.ts";
+import { CHILD_RESOURCES } from "./egress/children/index.ts";
+import { Playground } from "./testing/cluster.ts";
+import { RunningOperator } from "./testing/running-operator.ts";
+
+const { service, deployment, role } = CHILD_RESOURCES;
+
+const eventually = { timeout: 5_000, interval: 20 };
+
+const ALL = ["serviceAccount", "role", "roleBinding", "service", "deployment", "disruptionBudget"];
+const WITHOUT_BUDGET = ALL.filter((kind) => kind !== "disruptionBudget");
+
+/** Everything in it that the API server spells in its own way: quantities, defaults, empty values, lists with keys. */
+const ELABORATE = {
+  replicas: 2,
+  podDisruptionBudget: { minAvailable: "50%" },
+  strategy: { type: "Recreate" },
+  template: {
+    metadata: { labels: { team: "network" }, annotations: { note: "" } },
+    spec: {
+      tolerations: [{ operator: "Exists" }],
+      securityContext: {},
+      hostNetwork: false,
+      volumes: [{ name: "scratch", emptyDir: { sizeLimit: "1024Mi" } }],
+      initContainers: [{ name: "prepare", image: "prepare:1", command: [] }],
+      containers: [
+        {
+          name: "egress",
+          env: [
+            { name: "EMPTY", value: "" },
+            { name: "FULL", value: "1" },
+          ],
+          resources: { limits: { cpu: "1000m", memory: "1024Mi" }, requests: { cpu: 1 } },
+          ports: [{ containerPort: 9000 }],
+          volumeMounts: [{ name: "scratch", mountPath: "/scratch" }],
+        },
+        {
+          name: "logger",
+          image: "logger:1",
+          stdin: false,
+          lifecycle: { preStop: { sleep: { seconds: 5 } } },
+        },
+      ],
+    },
+  },
+};
+
+let play: Playground;
+
+beforeAll(async () => {
+  play = await Playground.create(inject("kubeconfig"));
+});
+
+afterAll(() => play.transport.close());
+
+describe("one operator", () => {
+  let operator: RunningOperator;
+
+  beforeAll(() => {
+    operator = RunningOperator.start(play.transport, play.namespace);
+  });
+
+  afterAll(() => operator.stop());
+
+  test("makes the children of a new Egress, and says so in its status and an event", async () => {
+    await play.createEgress("new", { podDisruptionBudget: { maxUnavailable: 1 } });
+    await expect.poll(() => play.kinds("new"), eventually).toEqual(ALL);
+    await expect
+      .poll(() => play.conditions("new"), eventually)
+      .toEqual({
+        Available: "False NoGateway",
+        Progressing: "True RollingOut",
+        Degraded: "False AsExpected",
+      });
+    const { spec } = await play.child("service", "new");
+    expect(await play.status("new")).toMatchObject({
+      observedGeneration: 1,
+      replicas: 0,
+      readyReplicas: 0,
+      selector: "coil.cybozu.com/egress=new",
+      serviceIPs: spec.clusterIPs,
+    });
+    expect(spec).toMatchObject({
+      ipFamilyPolicy: "PreferDualStack",
+      sessionAffinityConfig: { clientIP: { timeoutSeconds: 10800 } },
+    });
+    await expect.poll(() => play.events("new"), eventually).toEqual(["Normal Created"]);
+  });
+
+  test("follows what its Deployment says of the gateways", async () => {
+    await play.createEgress("serving", { replicas: 2 });
+    await expect.poll(() => play.kinds("serving"), eventually).toEqual(WITHOUT_BUDGET);
+    const counts = { replicas: 2, readyReplicas: 2, availableReplicas: 2, updatedReplicas: 2 };
+    await play.patch(deployment, "serving", { status: { observedGeneration: 1, ...counts } }, "status");
+    await expect
+      .poll(() => play.conditions("serving"), eventually)
+      .toEqual({
+        Available: "True GatewaysAvailable",
+        Progressing: "False Complete",
+        Degraded: "False AsExpected",
+      });
+    expect(await play.status("serving")).toMatchObject({ replicas: 2, readyReplicas: 2 });
+    await expect
+      .poll(() => play.events("serving"), eventually)
+      .toEqual(["Normal Available", "Normal Created"]);
+  });
+
+  test("tells when pods are refused", async () => {
+    await play.createEgress("refused");
+    await expect.poll(() => play.kinds("refused"), eventually).toEqual(WITHOUT_BUDGET);
+    const conditions = [
+      {
+        type: "ReplicaFailure",
+        status: "True",
+        reason: "FailedCreate",
+        message: 'violates PodSecurity "baseline:latest"',
+      },
+    ];
+    await play.patch(deployment, "refused", { status: { conditions } }, "status");
+    await expect
+      .poll(() => play.conditions("refused"), eventually)
+      .toMatchObject({ Degraded: "True FailedCreate" });
+    const degraded = (await play.status("refused"))?.conditions?.find(({ type }) => type === "Degraded");
+    expect(degraded?.message).toContain(
+      `kubectl label namespace ${play.namespace} pod-security.kubernetes.io/enforce=privileged`,
+    );
+    await expect.poll(() => play.events("refused"), eventually).toContain("Warning FailedCreate");
+  });
+
+  test("scales by the scale subresource", async () => {
+    await play.createEgress("scaled");
+    await expect.poll(() => play.kinds("scaled"), eventually).toEqual(WITHOUT_BUDGET);
+    await play.patch({ ...SLICE_RESOURCE, plural: "egresses" }, "scaled", { spec: { replicas: 5 } }, "scale");
+    await expect
+      .poll(async () => (await play.child("deployment", "scaled")).spec.replicas, eventually)
+      .toBe(5);
+  });
+
+  test("removes the effect of a field that is removed", async () => {
+    await play.createEgress("simplified", {
+      ...ELABORATE,
+      sessionAffinityConfig: { clientIP: { timeoutSeconds: 43200 } },
+    });
+    await expect.poll(() => play.kinds("simplified"), eventually).toEqual(ALL);
+    expect(
+      (await play.child("service", "simplified")).spec.sessionAffinityConfig.clientIP.timeoutSeconds,
+    ).toBe(43200);
+    const before = (await play.child("service", "simplified")).spec.clusterIPs;
+    await play.patchEgress("simplified", {
+      podDisruptionBudget: null,
+      strategy: null,
+      template: null,
+      sessionAffinity: "None",
+      sessionAffinityConfig: null,
+    });
+    await expect.poll(() => play.kinds("simplified"), eventually).toEqual(WITHOUT_BUDGET);
+    const { spec } = await play.child("deployment", "simplified");
+    expect(spec.strategy).toEqual({
+      type: "RollingUpdate",
+      rollingUpdate: { maxSurge: "25%", maxUnavailable: "25%" },
+    });
+    expect(spec.template.metadata.labels).toEqual({ "coil.cybozu.com/egress": "simplified" });
+    expect(spec.template.spec).not.toHaveProperty("volumes");
+    expect(spec.template.spec.containers).toHaveLength(1);
+    expect((await play.child("service", "simplified")).spec).toMatchObject({
+      sessionAffinity: "None",
+      clusterIPs: before,
+    });
+  });
+
+  test("changes a rolling update to a recreation and back", async () => {
+    await play.createEgress("strategy", { strategy: { rollingUpdate: { maxSurge: 1 } } });
+    const strategy = async () => (await play.child("deployment", "strategy"))?.spec.strategy;
+    await expect.poll(strategy, eventually).toEqual({
+      type: "RollingUpdate",
+      rollingUpdate: { maxSurge: 1, maxUnavailable: "25%" },
+    });
+    await play.patchEgress("strategy", { strategy: { type: "Recreate", rollingUpdate: null } });
+    await expect.poll(strategy, eventually).toEqual({ type: "Recreate" });
+    await play.patchEgress("strategy", { strategy: null });
+    await expect.poll(strategy, eventually).toMatchObject({ type: "RollingUpdate" });
+  });
+
+  test("repairs what was changed by hand", async () => {
+    await play.createEgress("drifted");
+    await expect.poll(() => play.kinds("drifted"), eventually).toEqual(WITHOUT_BUDGET);
+
+    await play.patch(service, "drifted", {
+      spec: { selector: { app: "other" }, sessionAffinity: "None", sessionAffinityConfig: null },
+    });
+    await expect
+      .poll(async () => (await play.child("service", "drifted")).spec, eventually)
+      .toMatchObject({ selector: { "coil.cybozu.com/egress": "drifted" }, sessionAffinity: "ClientIP" });
+
+    await play.patch(deployment, "drifted", {
+      spec: { template: { spec: { serviceAccountName: "other" } } },
+    });
+    await expect
+      .poll(
+        async () => (await play.child("deployment", "drifted")).spec.template.spec.serviceAccountName,
+        eventually,
+      )
+      .toBe("drifted");
+
+    await play.patch(role, "drifted", { rules: [] });
+    await expect.poll(async () => (await play.child("role", "drifted")).rules, eventually).toHaveLength(1);
+
+    await play.delete(role, "drifted");
+    await expect.poll(() => play.kinds("drifted"), eventually).toEqual(WITHOUT_BUDGET);
+
+    await play.patch(service, "drifted", { metadata: { labels: { "coil.cybozu.com/egress": null } } });
+    await expect
+      .poll(
+        async () => (await play.child("service", "drifted")).metadata.labels["coil.cybozu.com/egress"],
+        eventually,
+      )
+      .toBe("drifted");
+  });
+
+  test("leaves an object alone that has the name of a child, and says so", async () => {
+    const foreign = {
+      metadata: { name: "taken" },
+      spec: { ports: [{ port: 80 }], selector: { app: "web" } },
+    };
+    await play.create(service, foreign);
+    await play.createEgress("taken");
+    await expect
+      .poll(() => play.conditions("taken"), eventually)
+      .toMatchObject({ Degraded: "True NameConflict" });
+    await expect.poll(() => play.events("taken"), eventually).toContain("Warning NameConflict");
+    const untouched = await play.child("service", "taken");
+    expect(untouched.metadata).not.toHaveProperty("ownerReferences");
+    expect(untouched.spec.selector).toEqual({ app: "web" });
+    expect((await play.status("taken"))?.serviceIPs).toEqual([]);
+
+    await play.delete(service, "taken");
+    await play.patchEgress("taken", { replicas: 2 });
+    await expect
+      .poll(() => play.conditions("taken"), eventually)
+      .toMatchObject({ Degraded: "False AsExpected" });
+  });
+
+  test("does not let one Egress that the API server refuses hold up others", async () => {
+    const containers = [{ name: "egress" }, { name: "no-image" }];
+    await play.createEgress("bad", { template: { spec: { containers } } });
+    await play.createEgress("good");
+    await expect.poll(() => play.kinds("good"), eventually).toEqual(WITHOUT_BUDGET);
+    await expect
+      .poll(() => play.conditions("bad"), eventually)
+      .toMatchObject({ Degraded: "True ChildRefused" });
+    const degraded = (await play.status("bad"))?.conditions?.find(({ type }) => type === "Degraded");
+    expect(degraded?.message).toContain("spec.template.spec.containers[1].image");
+  });
+
+  test("removes the slices of a node that is gone, and no others", async () => {
+    const names = ["gone", "there"].map((node) => `${play.namespace}-${node}`);
+    for (const name of names) {
+      await play.transport.request({ method: "POST", path: "/api/v1/nodes", body: { metadata: { name } } });
+      await play.create(SLICE_RESOURCE, {
+        apiVersion: "coil.cybozu.com/v2",
+        kind: "EgressClientSlice",
+        metadata: { name },
+        nodeName: name,
+        clients: [],
+      });
+    }
+    const [gone = "", there = ""] = names;
+    await play.transport.request({ method: "DELETE", path: `/api/v1/nodes/${gone}` });
+    await expect.poll(() => play.get(SLICE_RESOURCE, gone), eventually).toBeUndefined();
+    expect(await play.get(SLICE_RESOURCE, there)).toBeDefined();
+    await play.transport.request({ method: "DELETE", path: `/api/v1/nodes/${there}` });
+    await expect.poll(() => play.get(SLICE_RESOURCE, there), eventually).toBeUndefined();
+    expect(NODE_RESOURCE.namespaced).toBe(false);
+  });
+});
+
+describe("operators that come and go", () => {
+  let other: Playground;
+
+  beforeAll(async () => {
+    other = await Playground.create(inject("kubeconfig"));
+  });
+
+  afterAll(() => other.transport.close());
+
+  test("write nothing for what is as it should be", async () => {
+    await using first = RunningOperator.start(other.transport, other.namespace);
+    await other.createEgress("elaborate", ELABORATE);
+    await other.createEgress("plain");
+    await expect.poll(() => other.kinds("elaborate"), eventually).toEqual(ALL);
+    await expect
+      .poll(() => other.conditions("plain"), eventually)
+      .toMatchObject({ Progressing: "True RollingOut" });
+    await first.stop();
+
+    await using second = RunningOperator.start(other.transport, other.namespace, "operator-1");
+    await expect.poll(() => second.isReady, eventually).toBe(true);
+    // Its turn comes after all that was there before.
+    await other.createEgress("last");
+    await expect
+      .poll(() => other.conditions("last"), eventually)
+      .toMatchObject({ Degraded: "False AsExpected" });
+    const inNamespace = second.writes.filter((write) => write.includes(`/namespaces/${other.namespace}/`));
+    expect(inNamespace.filter((write) => !/\/last(\/status)?$/.test(write))).toEqual([]);
+  });
+
+  test("take over from each other", async () => {
+    await using leader = RunningOperator.start(other.transport, other.namespace, "leader");
+    await other.createEgress("before");
+    await expect.poll(() => other.kinds("before"), eventually).toEqual(WITHOUT_BUDGET);
+    await using standby = RunningOperator.start(other.transport, other.namespace, "standby");
+    await expect.poll(() => standby.isReady, eventually).toBe(true);
+    expect(standby.writes).toEqual([]);
+
+    await leader.stop();
+    await other.createEgress("after");
+    await expect.poll(() => other.kinds("after"), eventually).toEqual(WITHOUT_BUDGET);
+    expect(standby.writes.length).toBeGreaterThan(0);
+  });
+
+  test("finish what another has left undone", async () => {
+    await other.createEgress("half-done");
+    await using operator = RunningOperator.start(other.transport, other.namespace, "finisher");
+    await expect.poll(() => other.kinds("half-done"), eventually).toEqual(WITHOUT_BUDGET);
+    expect(operator.isReady).toBe(true);
+  });
+});

@@ -1,0 +1,125 @@
+/** A real API server as the tests see it: plain objects, by path. */
+
+import { randomBytes } from "node:crypto";
+import { EGRESS_RESOURCE, Egress } from "@egress-nat/crds";
+import {
+  createTransport,
+  hasCode,
+  loadCredentials,
+  type Resource,
+  ResourceClient,
+  resourcePath,
+  type Transport,
+} from "@egress-nat/kube";
+import { createLogger } from "@egress-nat/program";
+import { CHILD_RESOURCES, type ChildKind } from "../egress/children/index.ts";
+
+export const silentLogger = createLogger({ name: "test", level: "silent" });
+
+// biome-ignore lint/suspicious/noExplicitAny: a test asserts on any field of any object.
+export type Anything = any;
+
+/** One namespace of its own, and what a test does in it. */
+export class Playground {
+  readonly transport: Transport;
+  readonly namespace: string;
+
+  private constructor(transport: Transport, namespace: string) {
+    this.transport = transport;
+    this.namespace = namespace;
+  }
+
+  static async create(kubeconfig: string): Promise<Playground> {
+    const transport = createTransport({
+      credentials: await loadCredentials({ kubeconfig }),
+      logger: silentLogger,
+    });
+    const name = `operator-${randomBytes(4).toString("hex")}`;
+    await transport.request({ method: "POST", path: "/api/v1/namespaces", body: { metadata: { name } } });
+    return new Playground(transport, name);
+  }
+
+  async createEgress(name: string, spec: object = {}): Promise<Egress> {
+    const metadata = { name, namespace: this.namespace };
+    return this.#egresses().create({ metadata, spec: { destinations: ["0.0.0.0/0"], ...spec } });
+  }
+
+  patchEgress(name: string, spec: object): Promise<Egress> {
+    return this.#egresses().patch({ name, namespace: this.namespace }, { spec });
+  }
+
+  deleteEgress(name: string): Promise<void> {
+    return this.#egresses().delete({ name, namespace: this.namespace });
+  }
+
+  /** "Degraded: True NameConflict" and so on, by type. */
+  async conditions(name: string): Promise<Readonly<Record<string, string>>> {
+    const { status } = await this.#egresses().get({ name, namespace: this.namespace });
+    return Object.fromEntries((status?.conditions ?? []).map((c) => [c.type, `${c.status} ${c.reason}`]));
+  }
+
+  async status(name: string): Promise<Egress["status"]> {
+    return (await this.#egresses().get({ name, namespace: this.namespace })).status;
+  }
+
+  /** The child of an Egress, or undefined where there is none. */
+  child(kind: ChildKind, name: string): Promise<Anything> {
+    return this.get(CHILD_RESOURCES[kind], name);
+  }
+
+  /** Kinds of the children that an Egress has. */
+  async kinds(name: string): Promise<string[]> {
+    const kinds = Object.keys(CHILD_RESOURCES) as ChildKind[];
+    const children = await Promise.all(kinds.map((kind) => this.child(kind, name)));
+    return kinds.filter((_, index) => children[index] !== undefined);
+  }
+
+  async get(resource: Resource, name: string): Promise<Anything> {
+    const path = resourcePath(resource, { namespace: this.namespace, name });
+    return this.transport.request<Anything>({ method: "GET", path }).catch((error: unknown) => {
+      if (hasCode(error, "NotFound")) return undefined;
+      throw error;
+    });
+  }
+
+  create(resource: Resource, body: object): Promise<Anything> {
+    return this.transport.request({
+      method: "POST",
+      path: resourcePath(resource, { namespace: this.namespace }),
+      body,
+    });
+  }
+
+  /** As a person with `kubectl edit` would. */
+  patch(resource: Resource, name: string, patch: object, subresource?: string): Promise<Anything> {
+    return this.transport.request({
+      method: "PATCH",
+      path: resourcePath(resource, { namespace: this.namespace, name, subresource }),
+      contentType: "application/merge-patch+json",
+      body: patch,
+    });
+  }
+
+  delete(resource: Resource, name: string): Promise<Anything> {
+    return this.transport.request({
+      method: "DELETE",
+      path: resourcePath(resource, { namespace: this.namespace, name }),
+    });
+  }
+
+  /** "Warning NameConflict" and so on, about one Egress. */
+  async events(name: string): Promise<string[]> {
+    const { items } = await this.transport.request<Anything>({
+      method: "GET",
+      path: `/apis/events.k8s.io/v1/namespaces/${this.namespace}/events`,
+    });
+    return items
+      .filter((event: Anything) => event.regarding.name === name)
+      .map((event: Anything) => `${event.type} ${event.reason}`)
+      .toSorted();
+  }
+
+  #egresses(): ResourceClient<Egress> {
+    return new ResourceClient(this.transport, EGRESS_RESOURCE, (raw) => Egress.parse(raw));
+  }
+}
