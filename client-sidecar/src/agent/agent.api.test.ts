@@ -1,0 +1,500 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  EGRESS_LABEL,
+  EGRESS_RESOURCE,
+  type Egress,
+  EgressClientSlice,
+  SLICE_RESOURCE,
+  sliceName,
+} from "@egress-nat/crds";
+import {
+  createTransport,
+  loadCredentials,
+  ResourceClient,
+  resourcePath,
+  type Transport,
+} from "@egress-nat/kube";
+import { createLogger } from "@egress-nat/program";
+import { Registry } from "prom-client";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import { compilePlugin } from "../cni/build.ts";
+import { StateDirectory } from "../state/state-directory.ts";
+import { FakeGateways } from "../testing/fake-gateways.ts";
+import { FakeNetworks } from "../testing/fake-networks.ts";
+import { Agent } from "./agent.ts";
+import { ENDPOINT_SLICE_RESOURCE } from "./egress-view.ts";
+import type { PodEvent } from "./pod-events.ts";
+
+const NODE = "node-1";
+const ACKNOWLEDGE_DEADLINE_MS = 3_000;
+const NAMESPACE_RESOURCE = {
+  group: "",
+  version: "v1",
+  plural: "namespaces",
+  kind: "Namespace",
+  namespaced: false,
+};
+const POD_RESOURCE = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
+const GATEWAY = "198.51.100.1";
+const OTHER_GATEWAY = "198.51.100.2";
+
+const logger = createLogger({ name: "test", level: "silent" });
+const parseSlice = (raw: unknown) => EgressClientSlice.parse(raw);
+
+let transport: Transport;
+let slices: ResourceClient<EgressClientSlice>;
+let plugin: string;
+let folder: string;
+let state: StateDirectory;
+let namespace: string;
+let gateways: FakeGateways;
+let networks: FakeNetworks;
+let events: PodEvent[];
+let agent: { readonly stop: () => Promise<void> } | undefined;
+
+beforeAll(async () => {
+  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
+  transport = createTransport({ credentials, logger });
+  slices = new ResourceClient(transport, SLICE_RESOURCE, parseSlice);
+  plugin = join(mkdtempSync(join(tmpdir(), "egress-nat-plugin-")), "egress-nat");
+  await compilePlugin({
+    outfile: plugin,
+    entry: join(import.meta.dirname, "../testing/plugin-under-test.ts"),
+  });
+});
+
+afterAll(() => {
+  transport.close();
+  rmSync(join(plugin, ".."), { recursive: true });
+});
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "egress-nat-agent-"));
+  state = new StateDirectory(folder);
+  namespace = `agent-${Math.random().toString(36).slice(2, 10)}`;
+  await create(NAMESPACE_RESOURCE, { metadata: { name: namespace } });
+  networks = new FakeNetworks();
+  events = [];
+  gateways = new FakeGateways();
+  await gateways.start(transport, namespace, logger);
+  await gateways.add(GATEWAY);
+});
+
+afterEach(async () => {
+  await agent?.stop();
+  agent = undefined;
+  await gateways.close();
+  await transport.request({ method: "DELETE", path: resourcePath(EGRESS_RESOURCE, { namespace }) });
+  await transport.request({ method: "DELETE", path: resourcePath(SLICE_RESOURCE, { namespace }) });
+  rmSync(folder, { recursive: true });
+});
+
+describe("a client's ADD", () => {
+  it("returns when the gateways know the client", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    const added = await add("c1");
+    expect(added).toEqual({ exitCode: 0, result: prevResult("c1") });
+    const slice = await slices.get({ namespace, name: sliceName("nat", NODE) });
+    expect(slice).toMatchObject({
+      metadata: { labels: { [EGRESS_LABEL]: "nat" }, ownerReferences: [{ kind: "Egress", name: "nat" }] },
+      nodeName: NODE,
+      clients: [
+        { namespace: "apps", name: "pod-c1", uid: "uid-c1", addresses: [addressOf("c1"), "fd00:244::c1"] },
+      ],
+    });
+    expect(networks.applied.get("/run/netns/c1")).toMatchObject({
+      uplink: "eth0",
+      egresses: [
+        {
+          name: `${namespace}/nat`,
+          destinations: ["0.0.0.0/0"],
+          gateway: { ipv4: "10.96.0.10" },
+          peers: ["10.96.0.10", GATEWAY],
+          port: 5555,
+        },
+      ],
+      clusterRanges: ["10.96.0.0/16"],
+    });
+  });
+
+  it("of many pods at once takes a handful of writes", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    const ids = Array.from({ length: 20 }, (_, index) => `c${index + 1}`);
+    const added = await Promise.all(ids.map((id) => add(id)));
+    expect(added.map(({ exitCode }) => exitCode)).toEqual(ids.map(() => 0));
+    const { clients, metadata } = await slices.get({ namespace, name: sliceName("nat", NODE) });
+    expect(clients).toHaveLength(20);
+    expect(metadata.generation).toBeLessThan(15);
+  });
+
+  it("says which Egress does not exist, and works once it does", async () => {
+    await startAgent();
+    expect(await add("c1")).toMatchObject({
+      exitCode: 1,
+      result: {
+        code: 11,
+        msg: `Egress ${namespace}/nat does not exist`,
+        details: expect.stringMatching(/kubectl/),
+      },
+    });
+    await createEgress("nat", [GATEWAY]);
+    await vi.waitFor(async () => expect((await add("c1")).exitCode).toBe(0), { timeout: 5_000 });
+  });
+
+  it("says which Egress has no gateway", async () => {
+    await createEgress("nat", []);
+    await startAgent();
+    expect(await add("c1")).toMatchObject({
+      exitCode: 1,
+      result: { code: 11, msg: `Egress ${namespace}/nat has no gateway that is ready` },
+    });
+    expect(state.recordIds()).toEqual([]);
+  });
+
+  it("does not wait for gateways where the Egress does not ask for it", async () => {
+    await createEgress("nat", [], { clientStartup: "Immediate" });
+    await startAgent();
+    expect((await add("c1")).exitCode).toBe(0);
+    expect(networks.applied.get("/run/netns/c1")?.egresses[0]?.gateway).toEqual({});
+  });
+
+  it("leaves out a gateway that does not answer, and says so in an event", async () => {
+    await createEgress("nat", [GATEWAY, "198.51.100.77"]);
+    await startAgent();
+    expect((await add("c1")).exitCode).toBe(0);
+    expect(events).toEqual([
+      {
+        type: "Warning",
+        reason: "GatewayNotAnswering",
+        message: expect.stringMatching(/gateway-198\.51\.100\.77/),
+      },
+    ]);
+  });
+
+  it("fails when no gateway answers, and names the likely cause", async () => {
+    await createEgress("nat", ["198.51.100.77"]);
+    await startAgent();
+    expect(await add("c1")).toMatchObject({
+      result: {
+        code: 11,
+        msg: expect.stringMatching(/no gateway of Egress .*nat answered the heartbeat within 3 s/),
+        details: expect.stringMatching(/NetworkPolicy/),
+      },
+    });
+  });
+
+  it("that a gateway does not take in is undone, and its address stays out of use until that gateway lets go", async () => {
+    await gateways.add(OTHER_GATEWAY);
+    await createEgress("nat", [GATEWAY, OTHER_GATEWAY]);
+    await startAgent();
+    await add("c1");
+    gateways.setStuck(OTHER_GATEWAY, true);
+    expect(await add("c2")).toMatchObject({
+      result: {
+        code: 11,
+        msg: expect.stringMatching(/did not take in the pod within 3 s: gateway-198\.51\.100\.2/),
+      },
+    });
+    expect(networks.applied.has("/run/netns/c2")).toBe(false);
+    await vi.waitFor(async () =>
+      expect(await sliceAddresses("nat")).toEqual([addressOf("c1"), "fd00:244::c1"]),
+    );
+    expect(await run("ADD", "c2", {})).toMatchObject({ exitCode: 1, result: { code: 11 } });
+    gateways.setStuck(OTHER_GATEWAY, false);
+    await vi.waitFor(() => expect(state.tombstones()).toEqual([]), { timeout: 5_000 });
+    expect(await run("ADD", "c2", {})).toMatchObject({ exitCode: 0 });
+  });
+
+  it("whose network namespace cannot be programmed is undone", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    networks.failure = new Error("no such device");
+    expect(await add("c1")).toMatchObject({
+      exitCode: 1,
+      result: { msg: expect.stringMatching(/no such device/) },
+    });
+    await vi.waitFor(async () => expect(await sliceAddresses("nat")).toEqual([]));
+    await vi.waitFor(() => expect(state.tombstones()).toEqual([]), { timeout: 5_000 });
+  });
+
+  it("refuses an annotation that names nothing, and a pod without an address of the Egress's family", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    expect(await run("ADD", "c1", { [`egress.coil.cybozu.com/${namespace}`]: "a,,b" })).toMatchObject({
+      result: { code: 100, msg: expect.stringMatching(/does not name an Egress/) },
+    });
+    const onlyV6 = { ...prevResult("c1"), ips: [{ address: "fd00:244::1/64" }] };
+    expect(await run("ADD", "c1", annotations("nat"), { prevResult: onlyV6 })).toMatchObject({
+      result: {
+        code: 100,
+        msg: expect.stringMatching(/only ipv4 destinations, the pod only ipv6 addresses/),
+      },
+    });
+  });
+
+  it("finds the annotations itself where the container runtime does not pass them", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    const metadata = { namespace, name: "pod-c1", annotations: annotations("nat") };
+    await create(POD_RESOURCE, {
+      metadata,
+      spec: { containers: [{ name: "app", image: "app" }], serviceAccountName: "default" },
+    });
+    const added = await run("ADD", "c1", undefined, { podNamespace: namespace });
+    expect(added).toEqual({ exitCode: 0, result: prevResult("c1") });
+    expect(await sliceAddresses("nat")).toContain(addressOf("c1"));
+  });
+
+  it("prepares the network namespace of a gateway", async () => {
+    await startAgent();
+    expect((await run("ADD", "c1", { "coil.cybozu.com/egress-gateway": "true" })).exitCode).toBe(0);
+    expect(networks.gateways).toEqual(new Set(["/run/netns/c1"]));
+  });
+});
+
+describe("a client's DEL", () => {
+  it("withdraws the client before it returns", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await Promise.all([add("c1"), add("c2")]);
+    expect((await run("DEL", "c1", annotations("nat"))).exitCode).toBe(0);
+    expect(await sliceAddresses("nat")).toEqual([addressOf("c2"), "fd00:244::c2"]);
+    expect(state.tombstones()).toEqual([]);
+    await run("DEL", "c2", annotations("nat"));
+    await expect(slices.get({ namespace, name: sliceName("nat", NODE) })).rejects.toMatchObject({
+      code: "NotFound",
+    });
+  });
+
+  it("succeeds while a gateway is stuck, and keeps the address out of use until it is not", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    gateways.setStuck(GATEWAY, true);
+    expect((await run("DEL", "c1", {})).exitCode).toBe(0);
+    expect(state.tombstones()).toEqual([addressOf("c1"), "fd00:244::c1"]);
+    gateways.setStuck(GATEWAY, false);
+    await vi.waitFor(() => expect(state.tombstones()).toEqual([]), { timeout: 5_000 });
+  });
+
+  it("while the agent is down is made good at its next start", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    await agent?.stop();
+    expect((await run("DEL", "c1", {})).exitCode).toBe(0);
+    expect(await run("ADD", "c1", {})).toMatchObject({ exitCode: 1, result: { code: 11 } });
+    expect(await sliceAddresses("nat")).toContain(addressOf("c1"));
+    await startAgent();
+    await vi.waitFor(() => expect(state.tombstones()).toEqual([]), { timeout: 5_000 });
+    expect((await run("ADD", "c1", {})).exitCode).toBe(0);
+  });
+});
+
+describe("a running client", () => {
+  it("follows its Egress and its gateways", async () => {
+    const endpoints = await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    const config = () => networks.applied.get("/run/netns/c1")?.egresses[0];
+    await patch(EGRESS_RESOURCE, "nat", { spec: { destinations: ["192.0.2.0/24"] } });
+    await vi.waitFor(() => expect(config()).toMatchObject({ destinations: ["192.0.2.0/24"] }));
+    await patch(ENDPOINT_SLICE_RESOURCE, endpoints, {
+      endpoints: [endpoint(GATEWAY), endpoint(OTHER_GATEWAY)],
+    });
+    await vi.waitFor(() => expect(config()).toMatchObject({ peers: ["10.96.0.10", GATEWAY, OTHER_GATEWAY] }));
+    await patch(ENDPOINT_SLICE_RESOURCE, endpoints, { endpoints: [] });
+    await vi.waitFor(() => expect(config()).toMatchObject({ gateway: {}, destinations: ["192.0.2.0/24"] }));
+  });
+
+  it("stays guarded when its Egress is gone, also after a restart of the agent", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    await transport.request({
+      method: "DELETE",
+      path: resourcePath(EGRESS_RESOURCE, { namespace, name: "nat" }),
+    });
+    const guarded = { destinations: ["0.0.0.0/0"], gateway: {} };
+    await vi.waitFor(() => expect(networks.applied.get("/run/netns/c1")?.egresses[0]).toMatchObject(guarded));
+    await agent?.stop();
+    networks.applied.clear();
+    await startAgent();
+    await vi.waitFor(() => expect(networks.applied.get("/run/netns/c1")?.egresses[0]).toMatchObject(guarded));
+  });
+
+  it("is not touched by a restart of the agent", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    const before = await slices.get({ namespace, name: sliceName("nat", NODE) });
+    await agent?.stop();
+    await startAgent();
+    expect(await slices.get({ namespace, name: sliceName("nat", NODE) })).toEqual(before);
+    expect(await run("CHECK", "c1", annotations("nat"))).toEqual({ exitCode: 0, result: undefined });
+  });
+
+  it("is back in its slice when somebody deletes or empties it", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    await slices.delete({ namespace, name: sliceName("nat", NODE) });
+    await vi.waitFor(async () => expect(await sliceAddresses("nat")).toContain(addressOf("c1")));
+    await patch(SLICE_RESOURCE, sliceName("nat", NODE), { clients: [] });
+    await vi.waitFor(async () => expect(await sliceAddresses("nat")).toContain(addressOf("c1")));
+  });
+
+  it("is withdrawn when its network namespace is gone at the start of the agent", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    await agent?.stop();
+    networks.gone.add("/run/netns/c1");
+    await startAgent();
+    await vi.waitFor(async () => expect(await sliceAddresses("nat")).toEqual([]), { timeout: 5_000 });
+  });
+
+  it("whose record was lost with the node's memory is withdrawn", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    await agent?.stop();
+    state.removeRecord("c1");
+    gateways.setStuck(GATEWAY, true);
+    await startAgent();
+    await vi.waitFor(() => expect(state.tombstones()).toContain(addressOf("c1")));
+    gateways.setStuck(GATEWAY, false);
+    await vi.waitFor(() => expect(state.tombstones()).toEqual([]), { timeout: 5_000 });
+    expect(await sliceAddresses("nat")).toEqual([]);
+  });
+
+  it("that differs from what it should be is found by CHECK", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    networks.applied.clear();
+    expect(await run("CHECK", "c1", annotations("nat"))).toMatchObject({
+      exitCode: 1,
+      result: { code: 101, msg: expect.stringMatching(/route 192\.0\.2\.0\/24 is missing/) },
+    });
+  });
+});
+
+async function startAgent(): Promise<void> {
+  const ended = new AbortController();
+  const started = new Agent({
+    nodeName: NODE,
+    clusterRanges: ["10.96.0.0/16"],
+    prober: gateways,
+    recordEvent: (_pod, event) => events.push(event),
+    metrics: new Registry(),
+    runDirectory: folder,
+    acknowledgeDeadlineMs: ACKNOWLEDGE_DEADLINE_MS,
+    ...{ transport, networks, logger },
+  });
+  const running = started.run(ended.signal);
+  agent = {
+    stop: async () => {
+      ended.abort();
+      await running;
+    },
+  };
+  await vi.waitFor(() => expect(started.check.ok).toBe(true), { timeout: 10_000 });
+}
+
+/** Runs the compiled plugin, as a container runtime does. */
+function run(
+  command: string,
+  id: string,
+  podAnnotations: Record<string, string> | undefined,
+  options: { readonly prevResult?: object; readonly podNamespace?: string } = {},
+): Promise<{ exitCode: number; result: unknown }> {
+  const { podNamespace = "apps" } = options;
+  const uid = podAnnotations === undefined ? "" : `;K8S_POD_UID=uid-${id}`;
+  const env = {
+    CNI_COMMAND: command,
+    CNI_CONTAINERID: id,
+    CNI_NETNS: `/run/netns/${id}`,
+    CNI_IFNAME: "eth0",
+    CNI_ARGS: `K8S_POD_NAMESPACE=${podNamespace};K8S_POD_NAME=pod-${id}${uid}`,
+    RUN_DIRECTORY: folder,
+  };
+  const configuration = {
+    cniVersion: "1.0.0",
+    name: "pods",
+    type: "egress-nat",
+    prevResult: options.prevResult ?? prevResult(id),
+    ...(podAnnotations && { runtimeConfig: { "io.kubernetes.cri.pod-annotations": podAnnotations } }),
+  };
+  return new Promise((resolve) => {
+    const child = execFile(plugin, { env }, (error, stdout) =>
+      resolve({ exitCode: error === null ? 0 : 1, result: stdout === "" ? undefined : JSON.parse(stdout) }),
+    );
+    child.stdin?.end(JSON.stringify(configuration));
+  });
+}
+
+function add(id: string) {
+  return run("ADD", id, annotations("nat"));
+}
+
+function annotations(name: string): Record<string, string> {
+  return { [`egress.coil.cybozu.com/${namespace}`]: name };
+}
+
+function addressOf(id: string): string {
+  return `10.244.0.${id.slice(1)}`;
+}
+
+function prevResult(id: string) {
+  return {
+    cniVersion: "1.0.0",
+    interfaces: [{ name: "eth0", sandbox: `/run/netns/${id}` }],
+    ips: [
+      { address: `${addressOf(id)}/24`, interface: 0 },
+      { address: `fd00:244::${id}/64`, interface: 0 },
+    ],
+  };
+}
+
+async function sliceAddresses(name: string): Promise<string[]> {
+  const list = await slices.list({ namespace, labelSelector: `${EGRESS_LABEL}=${name}` });
+  return list.items.flatMap(({ clients }) => clients.flatMap(({ addresses }) => addresses));
+}
+
+/** An Egress as operator and EndpointSlice controller leave it. @returns the name of its EndpointSlice */
+async function createEgress(name: string, addresses: readonly string[], spec: object = {}): Promise<string> {
+  await create(EGRESS_RESOURCE, {
+    metadata: { namespace, name },
+    spec: { destinations: ["0.0.0.0/0"], ...spec },
+  });
+  await patch(EGRESS_RESOURCE, name, { status: { serviceIPs: ["10.96.0.10"] } }, "status");
+  const metadata = { namespace, name: `${name}-abcde`, labels: { [EGRESS_LABEL]: name } };
+  const endpoints = addresses.map(endpoint);
+  await create(ENDPOINT_SLICE_RESOURCE, { metadata, addressType: "IPv4", endpoints });
+  return metadata.name;
+}
+
+function endpoint(address: string) {
+  return {
+    addresses: [address],
+    conditions: { ready: true },
+    targetRef: { kind: "Pod", namespace, name: `gateway-${address}`, uid: `uid-${address}` },
+  };
+}
+
+type Resource = Parameters<typeof resourcePath>[0];
+
+async function create(resource: Resource, object: object): Promise<void> {
+  await new ResourceClient(transport, resource, (raw) => raw as Egress).create(object as Egress);
+}
+
+async function patch(resource: Resource, name: string, change: object, subresource?: string): Promise<void> {
+  const client = new ResourceClient(transport, resource, (raw) => raw as Egress);
+  await client.patch({ namespace, name }, change, { subresource });
+}

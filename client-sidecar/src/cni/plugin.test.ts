@@ -1,0 +1,361 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { StateDirectory } from "../state/state-directory.ts";
+import { clientRecord } from "../testing/client-record.ts";
+import { FakeAgent } from "../testing/fake-agent.ts";
+import { runPlugin } from "./plugin.ts";
+import type { AgentReply } from "./protocol.ts";
+
+const CAPABILITY = "io.kubernetes.cri.pod-annotations";
+const CLIENT = { "egress.coil.cybozu.com/internet": "nat" };
+
+const ENVIRONMENT = {
+  CNI_COMMAND: "ADD",
+  CNI_CONTAINERID: "c0ffee",
+  CNI_NETNS: "/run/netns/cni-1",
+  CNI_IFNAME: "eth0",
+  CNI_PATH: "/opt/cni/bin",
+  CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAMESPACE=apps;K8S_POD_NAME=web;K8S_POD_UID=u-1",
+};
+
+const RESULT = {
+  cniVersion: "1.0.0",
+  interfaces: [
+    { name: "veth1", mac: "aa:bb:cc:dd:ee:ff" },
+    { name: "eth0", sandbox: "/run/netns/cni-1" },
+  ],
+  ips: [
+    { address: "10.244.0.5/24", gateway: "10.244.0.1", interface: 1 },
+    { address: "FD00:244:0::5/64", interface: 1 },
+  ],
+  routes: [{ dst: "0.0.0.0/0" }],
+  dns: {},
+  unknown: { kept: true },
+};
+
+let folder: string;
+let state: StateDirectory;
+let agent: FakeAgent | undefined;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "egress-nat-cni-"));
+  state = new StateDirectory(folder);
+});
+
+afterEach(async () => {
+  await agent?.close();
+  agent = undefined;
+  rmSync(folder, { recursive: true });
+});
+
+async function startAgent(reply: AgentReply | "breaks" = { ok: true }): Promise<FakeAgent> {
+  agent = await FakeAgent.start(join(folder, "agent.sock"), reply);
+  return agent;
+}
+
+function configuration(annotations: unknown, fields: object = {}): object {
+  return {
+    cniVersion: "1.0.0",
+    name: "pods",
+    type: "egress-nat",
+    prevResult: RESULT,
+    ...(annotations === undefined ? {} : { runtimeConfig: { [CAPABILITY]: annotations } }),
+    ...fields,
+  };
+}
+
+async function run(stdin: object | string, environment: object = {}) {
+  const text = typeof stdin === "string" ? stdin : JSON.stringify(stdin);
+  const { exitCode, stdout } = await runPlugin({ ...ENVIRONMENT, ...environment }, text, folder);
+  return { exitCode, result: stdout === "" ? undefined : JSON.parse(stdout) };
+}
+
+describe("ADD of a pod that is no client", () => {
+  it.each([
+    ["without annotations", null],
+    ["with annotations of others", { "example.com/a": "b" }],
+    ["with a gateway annotation that is not true", { "coil.cybozu.com/egress-gateway": "false" }],
+  ])("%s passes the previous result through unchanged, and asks nobody", async (_, annotations) => {
+    expect(await run(configuration(annotations))).toEqual({ exitCode: 0, result: RESULT });
+  });
+
+  it("is refused an address that a gateway may still trust", async () => {
+    state.writeTombstone({ address: "fd00:244::5", egresses: [] });
+    const { exitCode, result } = await run(configuration(null));
+    expect(exitCode).toBe(1);
+    expect(result).toMatchObject({
+      cniVersion: "1.0.0",
+      code: 11,
+      msg: expect.stringMatching(/fd00:244::5 belonged to a client/),
+    });
+  });
+
+  it("does not look at addresses of the node's end of the link", async () => {
+    state.writeTombstone({ address: "10.244.0.1", egresses: [] });
+    const prevResult = { ...RESULT, ips: [...RESULT.ips, { address: "10.244.0.1/24", interface: 0 }] };
+    expect((await run(configuration(null, { prevResult }))).exitCode).toBe(0);
+  });
+
+  it("that is no Kubernetes pod needs no annotations", async () => {
+    expect(await run(configuration(undefined), { CNI_ARGS: "" })).toEqual({ exitCode: 0, result: RESULT });
+  });
+
+  it.each(["0.3.1", "0.4.0", "1.0.0", "1.1.0"])(
+    "works with a configuration of version %s",
+    async (cniVersion) => {
+      const prevResult = {
+        cniVersion,
+        ips: [{ version: "4", address: "10.244.0.5/24", interface: 1 }],
+        interfaces: RESULT.interfaces,
+      };
+      expect(await run(configuration(null, { cniVersion, prevResult }))).toEqual({
+        exitCode: 0,
+        result: prevResult,
+      });
+    },
+  );
+});
+
+describe("ADD of a client", () => {
+  it("hands the agent the pod, its canonical addresses and those annotations that concern it", async () => {
+    const { requests } = await startAgent();
+    const added = await run(configuration({ ...CLIENT, "example.com/secret": "x" }));
+    expect(added).toEqual({ exitCode: 0, result: RESULT });
+    expect(requests).toEqual([
+      {
+        operation: "add",
+        containerId: "c0ffee",
+        netns: "/run/netns/cni-1",
+        ifname: "eth0",
+        pod: { namespace: "apps", name: "web", uid: "u-1" },
+        addresses: ["10.244.0.5", "fd00:244::5"],
+        annotations: CLIENT,
+      },
+    ]);
+  });
+
+  it("lets a gateway through to the agent as well", async () => {
+    const { requests } = await startAgent();
+    await run(configuration({ "coil.cybozu.com/egress-gateway": "true" }));
+    expect(requests).toMatchObject([{ annotations: { "coil.cybozu.com/egress-gateway": "true" } }]);
+  });
+
+  it("leaves it to the agent to look up annotations that the runtime does not pass", async () => {
+    const { requests } = await startAgent();
+    await run(configuration(undefined));
+    expect(requests).toMatchObject([{ operation: "add", pod: { namespace: "apps", name: "web" } }]);
+    expect(requests[0]).not.toHaveProperty("annotations");
+  });
+
+  it("reports what the agent says is wrong", async () => {
+    await startAgent({
+      ok: false,
+      code: 11,
+      message: "Egress internet/nat does not exist",
+      details: "create it",
+    });
+    expect(await run(configuration(CLIENT))).toEqual({
+      exitCode: 1,
+      result: {
+        cniVersion: "1.0.0",
+        code: 11,
+        msg: "Egress internet/nat does not exist",
+        details: "create it",
+      },
+    });
+  });
+
+  it("is to be tried again when the agent is not there, and says where to look", async () => {
+    const { exitCode, result } = await run(configuration(CLIENT));
+    expect(exitCode).toBe(1);
+    expect(result).toMatchObject({
+      code: 11,
+      msg: expect.stringMatching(
+        /^pod apps\/web is a client.*node agent of egress-nat does not answer on .*agent\.sock/,
+      ),
+      details: expect.stringMatching(/kubectl get pods .*node-agent/),
+    });
+  });
+
+  it("is to be tried again when the agent dies before it has answered", async () => {
+    await startAgent("breaks");
+    expect(await run(configuration(CLIENT))).toMatchObject({
+      exitCode: 1,
+      result: { code: 11, msg: expect.stringMatching(/closed before an answer came/) },
+    });
+  });
+});
+
+describe("DEL", () => {
+  it("of a pod that is no client asks nobody", async () => {
+    expect(await run(configuration(null), { CNI_COMMAND: "DEL" })).toEqual({
+      exitCode: 0,
+      result: undefined,
+    });
+  });
+
+  it("of a client tells the agent, and leaves the rest to it", async () => {
+    const { requests } = await startAgent();
+    state.writeRecord(clientRecord({ containerId: "c0ffee", addresses: ["10.244.0.5"] }));
+    expect((await run({}, { CNI_COMMAND: "DEL", CNI_NETNS: "" })).exitCode).toBe(0);
+    expect(requests).toEqual([{ operation: "delete", containerId: "c0ffee" }]);
+    expect(state.tombstones()).toEqual([]);
+  });
+
+  it.each([
+    ["is not there", undefined],
+    ["fails", { ok: false, code: 11, message: "no" } as const],
+  ])("succeeds when the agent %s, and keeps the addresses out of use", async (_, reply) => {
+    if (reply !== undefined) await startAgent(reply);
+    const addresses = ["10.244.0.5", "fd00:244::5"];
+    state.writeRecord(clientRecord({ containerId: "c0ffee", addresses }));
+    expect(await run("not even JSON", { CNI_COMMAND: "DEL" })).toEqual({ exitCode: 0, result: undefined });
+    expect(state.tombstones()).toEqual(addresses);
+    expect(state.readTombstone("10.244.0.5")).toEqual({
+      address: "10.244.0.5",
+      egresses: [{ namespace: "internet", name: "nat" }],
+    });
+    expect(state.hasRecord("c0ffee")).toBe(false);
+    expect((await run(configuration(null))).result).toMatchObject({ code: 11 });
+  });
+});
+
+describe("CHECK", () => {
+  const CHECK = { CNI_COMMAND: "CHECK" };
+
+  it("of a pod that is no client finds nothing", async () => {
+    expect(await run(configuration(null), CHECK)).toEqual({ exitCode: 0, result: undefined });
+  });
+
+  it("of a client reports what the agent finds", async () => {
+    await startAgent({ ok: false, code: 101, message: "a route is missing" });
+    state.writeRecord(clientRecord({ containerId: "c0ffee" }));
+    expect(await run(configuration(null), CHECK)).toMatchObject({
+      exitCode: 1,
+      result: { code: 101, msg: "a route is missing" },
+    });
+  });
+});
+
+describe("GC", () => {
+  const GC = { CNI_COMMAND: "GC", CNI_CONTAINERID: "", CNI_NETNS: "", CNI_IFNAME: "" };
+  const of = (attachments: unknown) =>
+    configuration(undefined, { cniVersion: "1.1.0", "cni.dev/valid-attachments": attachments });
+
+  it("deletes the clients that the runtime does not know any more", async () => {
+    const { requests } = await startAgent();
+    for (const containerId of ["kept", "stale"]) state.writeRecord(clientRecord({ containerId }));
+    expect(await run(of([{ containerID: "kept", ifname: "eth0" }]), GC)).toEqual({
+      exitCode: 0,
+      result: undefined,
+    });
+    expect(requests).toEqual([{ operation: "delete", containerId: "stale" }]);
+  });
+
+  it.each([[undefined], ["x"], [[{}]]])("deletes nothing where the list is %j", async (attachments) => {
+    state.writeRecord(clientRecord({ containerId: "kept" }));
+    expect(await run(of(attachments), GC)).toMatchObject({ exitCode: 1, result: { code: 7 } });
+    expect(state.hasRecord("kept")).toBe(true);
+  });
+});
+
+it("STATUS is good without the agent, as other pods need none", async () => {
+  const environment = { CNI_COMMAND: "STATUS" };
+  expect(await run(configuration(null, { cniVersion: "1.1.0" }), environment)).toEqual({
+    exitCode: 0,
+    result: undefined,
+  });
+});
+
+describe("VERSION", () => {
+  it.each([
+    ["", "1.1.0"],
+    [`{"cniVersion":"0.4.0"}`, "0.4.0"],
+  ])("answers %j", async (stdin, cniVersion) => {
+    expect(await run(stdin, { CNI_COMMAND: "VERSION" })).toEqual({
+      exitCode: 0,
+      result: { cniVersion, supportedVersions: ["0.3.1", "0.4.0", "1.0.0", "1.1.0"] },
+    });
+  });
+});
+
+describe("malformed input", () => {
+  const good = configuration(CLIENT);
+  it.each<[string, object | string, object, number, RegExp]>([
+    ["no command", good, { CNI_COMMAND: undefined }, 4, /CNI_COMMAND is ""/],
+    ["an unknown command", good, { CNI_COMMAND: "add" }, 4, /one of ADD, DEL/],
+    ["no container id", good, { CNI_CONTAINERID: undefined }, 4, /CNI_CONTAINERID/],
+    ["a container id that is a path", good, { CNI_CONTAINERID: "../x" }, 4, /CNI_CONTAINERID is "\.\.\/x"/],
+    ["DEL without container id", good, { CNI_COMMAND: "DEL", CNI_CONTAINERID: "" }, 4, /CNI_CONTAINERID/],
+    ["no netns", good, { CNI_NETNS: "" }, 4, /CNI_NETNS/],
+    ["a relative netns", good, { CNI_NETNS: "netns/x" }, 4, /absolute path/],
+    ["no interface", good, { CNI_IFNAME: "" }, 4, /CNI_IFNAME/],
+    ["an interface that is a path", good, { CNI_IFNAME: "a/b" }, 4, /CNI_IFNAME/],
+    ["an interface name that is too long", good, { CNI_IFNAME: "eth0123456789012" }, 4, /15 characters/],
+    ["a client whose name is not passed", good, { CNI_ARGS: "K8S_POD_NAME=web" }, 4, /K8S_POD_NAMESPACE/],
+    ["malformed CNI_ARGS of a client", good, { CNI_ARGS: ";;=;x" }, 4, /CNI_ARGS/],
+    ["empty stdin", "", {}, 6, /not JSON/],
+    ["half of a configuration", `{"cniVersion":"1.0.0"`, {}, 6, /not JSON/],
+    ["a list for a configuration", "[]", {}, 6, /no JSON object/],
+    ["no cniVersion", configuration(null, { cniVersion: undefined }), {}, 7, /cniVersion is missing/],
+    ["a number for cniVersion", configuration(null, { cniVersion: 1 }), {}, 7, /cniVersion/],
+    ["an old cniVersion", configuration(null, { cniVersion: "0.2.0" }), {}, 1, /"0\.2\.0" is not supported/],
+    [
+      "a future cniVersion",
+      configuration(null, { cniVersion: "2.0.0" }),
+      {},
+      1,
+      /"2\.0\.0" is not supported/,
+    ],
+    [
+      "CHECK in 0.3.1",
+      configuration(null, { cniVersion: "0.3.1" }),
+      { CNI_COMMAND: "CHECK" },
+      1,
+      /no command CHECK/,
+    ],
+    ["GC in 1.0.0", good, { CNI_COMMAND: "GC" }, 1, /no command GC/],
+    ["STATUS in 1.0.0", good, { CNI_COMMAND: "STATUS" }, 1, /no command STATUS/],
+    ["no prevResult", configuration(null, { prevResult: undefined }), {}, 7, /prevResult is missing/],
+    ["a string for prevResult", configuration(null, { prevResult: "x" }), {}, 7, /prevResult/],
+    ["no list for ips", configuration(null, { prevResult: { ips: {} } }), {}, 7, /malformed address/],
+    ["an ip without address", configuration(null, { prevResult: { ips: [{}] } }), {}, 7, /malformed address/],
+    [
+      "a wrong IPv4 address",
+      configuration(null, { prevResult: { ips: [{ address: "10.0.0.256/8" }] } }),
+      {},
+      7,
+      /malformed/,
+    ],
+    [
+      "an octal IPv4 address",
+      configuration(null, { prevResult: { ips: [{ address: "010.0.0.1/8" }] } }),
+      {},
+      7,
+      /malformed/,
+    ],
+    [
+      "a wrong IPv6 address",
+      configuration(null, { prevResult: { ips: [{ address: "fd00::g/64" }] } }),
+      {},
+      7,
+      /malformed/,
+    ],
+    [
+      "an address that is a path",
+      configuration(null, { prevResult: { ips: [{ address: "../../x" }] } }),
+      {},
+      7,
+      /malformed/,
+    ],
+    ["annotations that are a list", configuration([]), {}, 7, /no map of strings/],
+    ["annotations that are no strings", configuration({ a: 1 }), {}, 7, /no map of strings/],
+  ])("%s is refused with a code and a message", async (_, stdin, environment, code, message) => {
+    const { exitCode, result } = await run(stdin, environment);
+    expect(exitCode).toBe(1);
+    expect(result).toMatchObject({ cniVersion: expect.any(String), code });
+    expect(result.msg).toMatch(message);
+  });
+});

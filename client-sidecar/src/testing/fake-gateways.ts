@@ -1,0 +1,61 @@
+import { EgressClientSlice, SLICE_RESOURCE } from "@egress-nat/crds";
+import { HeartbeatProber, HeartbeatResponder } from "@egress-nat/founat";
+import { Reflector, Store, type Transport } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+
+interface FakeGateway {
+  readonly responder: HeartbeatResponder;
+  readonly port: number;
+  /** A gateway that is stuck answers with what it had applied when it got stuck. */
+  stuck: Map<string, string> | undefined;
+}
+
+/**
+ * Gateways that take in slices at once and answer real heartbeats, each under an address of its own that stands for a
+ * port on loopback.
+ */
+export class FakeGateways {
+  readonly #slices = new Store<EgressClientSlice>();
+  readonly #gateways = new Map<string, FakeGateway>();
+  readonly #prober = new HeartbeatProber();
+  readonly #ended = new AbortController();
+
+  /** Follows the slices of one namespace. */
+  async start(transport: Transport, namespace: string, logger: Logger): Promise<void> {
+    const parse = (raw: unknown) => EgressClientSlice.parse(raw);
+    const store = this.#slices;
+    const reflector = new Reflector({ transport, resource: SLICE_RESOURCE, namespace, parse, store, logger });
+    void reflector.run(this.#ended.signal);
+    await reflector.whenSynced();
+  }
+
+  async add(address: string): Promise<void> {
+    const responder = new HeartbeatResponder({
+      port: 0,
+      host: "127.0.0.1",
+      value: (uid) => (this.#gateways.get(address)?.stuck ?? this.#applied()).get(uid),
+    });
+    this.#gateways.set(address, { responder, port: await responder.listen(), stuck: undefined });
+  }
+
+  /** From now on this gateway takes in nothing new; `false` undoes it. */
+  setStuck(address: string, stuck: boolean): void {
+    const gateway = this.#gateways.get(address);
+    if (gateway !== undefined) gateway.stuck = stuck ? this.#applied() : undefined;
+  }
+
+  readonly probe: HeartbeatProber["probe"] = (address, _port, keys, options) => {
+    // TCP port 9 is discard: nobody answers there.
+    return this.#prober.probe("127.0.0.1", this.#gateways.get(address)?.port ?? 9, keys, options);
+  };
+
+  async close(): Promise<void> {
+    this.#ended.abort();
+    await Promise.all([...this.#gateways.values()].map(({ responder }) => responder.close()));
+    await this.#prober.close();
+  }
+
+  #applied(): Map<string, string> {
+    return new Map(this.#slices.list().map(({ metadata }) => [metadata.uid, String(metadata.generation)]));
+  }
+}
