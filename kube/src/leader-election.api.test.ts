@@ -1,0 +1,148 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
+import { type Credentials, loadCredentials } from "./credentials.ts";
+import { LeaderElector } from "./leader-election.ts";
+import { eventually } from "./testing/eventually.ts";
+import { createNamespace } from "./testing/namespace.ts";
+import { silentLogger } from "./testing/silent-logger.ts";
+import { TcpProxy } from "./testing/tcp-proxy.ts";
+import { createTransport, type Transport } from "./transport.ts";
+
+let credentials: Credentials;
+let direct: Transport;
+let namespace: string;
+let leases = 0;
+let lease: string;
+let candidates: Candidate[];
+
+beforeAll(async () => {
+  credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
+  direct = createTransport({ credentials, logger: silentLogger });
+  namespace = await createNamespace(direct, "leader-election");
+});
+
+afterAll(() => direct.close());
+
+beforeEach(() => {
+  leases += 1;
+  lease = `lease-${leases}`;
+  candidates = [];
+});
+
+afterEach(async () => {
+  await Promise.all(candidates.map((candidate) => candidate.stop()));
+});
+
+/** A candidate with a lease of three seconds, and what it went through. */
+class Candidate {
+  readonly elector: LeaderElector;
+  readonly story: string[] = [];
+  readonly #stop = new AbortController();
+  readonly #running: Promise<void>;
+
+  constructor(identity: string, transport: Transport = direct) {
+    this.elector = new LeaderElector({
+      transport,
+      namespace,
+      name: lease,
+      identity,
+      logger: silentLogger,
+      leaseDurationMs: 3_000,
+      renewDeadlineMs: 2_000,
+      retryPeriodMs: 200,
+    });
+    const onLead = async (signal: AbortSignal) => {
+      this.story.push("leads");
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      this.story.push("has stopped");
+    };
+    this.#running = this.elector.run({ onLead, onLost: () => this.story.push("lost") }, this.#stop.signal);
+    candidates.push(this);
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+}
+
+interface LeaseObject {
+  readonly spec: {
+    readonly holderIdentity: string;
+    readonly leaseTransitions: number;
+    readonly renewTime: string;
+  };
+}
+
+const readLease = (): Promise<LeaseObject> =>
+  direct.request({
+    method: "GET",
+    path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${lease}`,
+  });
+
+test("one of two candidates leads, and keeps the lead beyond its lease's duration", async () => {
+  const one = new Candidate("one");
+  const two = new Candidate("two");
+  await eventually(() => one.elector.isLeader || two.elector.isLeader);
+  const leader = one.elector.isLeader ? one : two;
+  const other = leader === one ? two : one;
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  expect(leader.story).toEqual(["leads"]);
+  expect(other.story).toEqual([]);
+  expect(other.elector.leader).toBe(leader === one ? "one" : "two");
+});
+
+test("a leader that is told to stop hands over at once, when its work has ended", async () => {
+  const one = new Candidate("one");
+  await eventually(() => one.elector.isLeader);
+  const two = new Candidate("two");
+  await eventually(() => two.elector.leader === "one");
+  const startedAt = performance.now();
+  await one.stop();
+  await eventually(() => two.elector.isLeader);
+  expect(performance.now() - startedAt).toBeLessThan(1_500);
+  expect(one.story).toEqual(["leads", "has stopped"]);
+  const { spec } = await readLease();
+  expect(spec).toMatchObject({ holderIdentity: "two", leaseTransitions: 1 });
+  expect(spec.renewTime).toMatch(/\.\d{6}Z$/);
+});
+
+test("a leader that cannot renew stops before another one leads, and leads again later", async () => {
+  await using proxy = await TcpProxy.to(credentials.server);
+  const transport = createTransport({ credentials: proxy.reach(credentials), logger: silentLogger });
+  const one = new Candidate("one", transport);
+  await eventually(() => one.elector.isLeader);
+  const two = new Candidate("two");
+  proxy.cut();
+  await eventually(() => two.elector.isLeader);
+  expect(one.story).toEqual(["leads", "lost", "has stopped"]);
+  proxy.restore();
+  await two.stop();
+  await eventually(() => one.elector.isLeader);
+  await one.stop();
+  transport.close();
+});
+
+test("a leader survives a connection that carries nothing any more", async () => {
+  await using proxy = await TcpProxy.to(credentials.server);
+  const transport = createTransport({ credentials: proxy.reach(credentials), logger: silentLogger });
+  const one = new Candidate("one", transport);
+  await eventually(() => one.elector.isLeader);
+  proxy.freeze();
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  expect(one.story).toEqual(["leads"]);
+  await one.stop();
+  transport.close();
+});
+
+test("an error of the work ends the candidacy and frees the lease", async () => {
+  const elector = new LeaderElector({
+    transport: direct,
+    namespace,
+    name: lease,
+    identity: "one",
+    logger: silentLogger,
+  });
+  const onLead = () => Promise.reject(new Error("out of order"));
+  await expect(elector.run({ onLead }, new AbortController().signal)).rejects.toThrow("out of order");
+  expect((await readLease()).spec.holderIdentity).toBe("");
+});

@@ -1,0 +1,97 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { loadCredentials } from "./credentials.ts";
+import { Reflector } from "./reflector.ts";
+import { type KubeObject, resourcePath } from "./resource.ts";
+import { Store } from "./store.ts";
+import { CONFIG_MAP, ConfigMap } from "./testing/config-maps.ts";
+import { eventually } from "./testing/eventually.ts";
+import { createNamespace } from "./testing/namespace.ts";
+import { silentLogger } from "./testing/silent-logger.ts";
+import { createTransport, type Transport } from "./transport.ts";
+
+const OBJECTS = 10_000;
+/** Of each object; the reflectors under test keep none of it. */
+const PAYLOAD = "x".repeat(4_000);
+const MIB = 2 ** 20;
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+function heapInUse(): number {
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+let transport: Transport;
+let namespace: string;
+const stop = new AbortController();
+
+beforeAll(async () => {
+  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
+  transport = createTransport({ credentials, logger: silentLogger });
+  namespace = await createNamespace(transport, "scale");
+});
+
+afterAll(() => {
+  stop.abort();
+  transport.close();
+});
+
+type Trimmed = KubeObject;
+
+function reflect(store: Store<Trimmed>, onParse: () => void = () => undefined): Reflector<Trimmed> {
+  return new Reflector({
+    transport,
+    resource: CONFIG_MAP,
+    namespace,
+    parse: (raw) => {
+      onParse();
+      return { metadata: ConfigMap.parse(raw).metadata };
+    },
+    store,
+    logger: silentLogger,
+  });
+}
+
+test(`${OBJECTS} objects arrive by watch and by list, and only what is kept of them costs memory`, async () => {
+  const watched = new Store<Trimmed>();
+  const watcher = reflect(watched);
+  void watcher.run(stop.signal);
+  await watcher.whenSynced();
+  await createAll();
+  await eventually(() => watched.size === OBJECTS);
+
+  let parsed = 0;
+  let peakBytes = 0;
+  const listed = new Store<Trimmed>();
+  const lister = reflect(listed, () => {
+    parsed += 1;
+    if (parsed % 1_000 === 0) peakBytes = Math.max(peakBytes, heapInUse());
+  });
+  const before = heapInUse();
+  void lister.run(stop.signal);
+  await lister.whenSynced();
+  expect(listed.size).toBe(OBJECTS);
+  // All objects at once would be 40 MB of text and more of objects; kept are four short strings of each.
+  expect((peakBytes - before) / MIB).toBeLessThan(16);
+
+  await transport.request({ method: "DELETE", path: resourcePath(CONFIG_MAP, { namespace }) });
+  await eventually(() => watched.size === 0 && listed.size === 0, 60_000);
+});
+
+async function createAll(): Promise<void> {
+  const names = Array.from({ length: OBJECTS }, (_, i) => `object-${i}`).values();
+  const path = resourcePath(CONFIG_MAP, { namespace });
+  const worker = async () => {
+    for (const name of names) {
+      await transport.request({
+        method: "POST",
+        path,
+        body: { metadata: { name }, data: { payload: PAYLOAD } },
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, worker));
+}
