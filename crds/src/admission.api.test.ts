@@ -1,0 +1,125 @@
+import { execa } from "execa";
+import { beforeAll, describe, expect, inject, test } from "vitest";
+import { kubectlBinary } from "../../test/cluster/kubectl.ts";
+import { API_GROUP, API_VERSION } from "./names.ts";
+import { EGRESS_CASES } from "./testing/egress-cases.ts";
+
+const apiVersion = `${API_GROUP}/${API_VERSION}`;
+
+let kubectl: string;
+
+beforeAll(async () => {
+  kubectl = await kubectlBinary();
+});
+
+/** What a person sees who gives kubectl this object; nothing is stored. */
+async function dryRun(object: object): Promise<string> {
+  const { all } = await run(["create", "--dry-run=server", "-f", "-"], object);
+  return all;
+}
+
+function run(args: readonly string[], input?: object) {
+  return execa(kubectl, [`--kubeconfig=${inject("kubeconfig")}`, ...args], {
+    reject: false,
+    all: true,
+    ...(input && { input: JSON.stringify(input) }),
+  });
+}
+
+describe("the API server", () => {
+  const cases = EGRESS_CASES.map((example) => ({ name: "nat", ...example }));
+
+  test.concurrent.each(cases.filter(({ refusal }) => refusal === undefined))(
+    "accepts $title",
+    async ({ name, spec }) => {
+      expect(await dryRun({ apiVersion, kind: "Egress", metadata: { name }, spec })).toMatch(
+        /created \(server dry run\)/,
+      );
+    },
+  );
+
+  test.concurrent.each(cases.filter(({ refusal }) => refusal !== undefined))(
+    "refuses $title, and says why",
+    async ({ name, spec, refusal }) => {
+      expect(await dryRun({ apiVersion, kind: "Egress", metadata: { name }, spec })).toContain(refusal);
+    },
+  );
+
+  const slice = {
+    apiVersion,
+    kind: "EgressClientSlice",
+    metadata: { name: "nat-node-1" },
+    nodeName: "node-1",
+    clients: [
+      {
+        namespace: "default",
+        name: "client",
+        uid: "u",
+        addresses: ["10.244.0.7", "fd00:244::7"],
+        addedAt: "2026-01-02T03:04:05.678901Z",
+      },
+    ],
+  };
+  const client = (change: object) => ({ ...slice, clients: [{ ...slice.clients[0], ...change }] });
+
+  test("accepts a slice", async () => {
+    expect(await dryRun(slice)).toMatch(/created \(server dry run\)/);
+  });
+
+  test.concurrent.each([
+    ["an address that is none", client({ addresses: ["10.244.0"] }), '"10.244.0" is not an IP address'],
+    ["a network for an address", client({ addresses: ["10.244.0.0/24"] }), "is not an IP address"],
+    ["a client without address", client({ addresses: [] }), "should have at least 1 items"],
+    ["a time that is none", client({ addedAt: "yesterday" }), "must be of type date-time"],
+    ["no node", { ...slice, nodeName: undefined }, "nodeName: Required value"],
+  ])("refuses a slice with %s", async (_, object, refusal) => {
+    expect(await dryRun(object)).toContain(refusal);
+  });
+
+  test("does not let a slice move to another node", async () => {
+    await run(["create", "-f", "-"], slice);
+    try {
+      const { all } = await run(["replace", "-f", "-"], { ...slice, nodeName: "node-2" });
+      expect(all).toContain("nodeName cannot be changed");
+    } finally {
+      await run(["delete", "egressclientslice", slice.metadata.name]);
+    }
+  });
+});
+
+describe("kubectl", () => {
+  test("explains every field of the spec", async () => {
+    const { all } = await run(["explain", "egress.spec"]);
+    const fields = [...all.matchAll(/^ {2}(\w+)\t<[^\n]*\n(?: {2}enum:[^\n]*\n)? {4}(\S.*)/gm)].map(
+      ([, field]) => field,
+    );
+    expect(fields).toEqual([
+      ...[
+        "clientStartup",
+        "destinations",
+        "fouSourcePortAuto",
+        "originatingOnly",
+        "podDisruptionBudget",
+        "replicas",
+      ],
+      ...["sessionAffinity", "sessionAffinityConfig", "strategy", "template"],
+    ]);
+  });
+
+  test("prints destinations and gateways under the short name", async () => {
+    await run(["create", "-f", "-"], {
+      apiVersion,
+      kind: "Egress",
+      metadata: { name: "printed" },
+      spec: { destinations: ["192.0.2.0/24"], replicas: 0 },
+    });
+    try {
+      const { all } = await run(["get", "eg", "printed"]);
+      expect(all).toMatch(
+        /^NAME +DESTINATIONS +READY +REPLICAS +AGE\nprinted +\["192.0.2.0\/24"\] .* 0 +\d+s/,
+      );
+    } finally {
+      await run(["delete", "egress", "printed"]);
+    }
+  });
+});
