@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import { appliedFields, type FieldSet, ownsAll } from "./managed-fields.ts";
+
+const leaf: FieldSet = {};
+
+describe("a manager owns all that it has applied when", () => {
+  test.each<[string, FieldSet, object]>([
+    ["each plain field is its own", { "f:spec": { "f:replicas": leaf } }, { spec: { replicas: 2 } }],
+    [
+      "a map has one owner as a whole",
+      { "f:spec": { "f:selector": leaf } },
+      { spec: { selector: { a: "b" } } },
+    ],
+    ["a list has one owner as a whole", { "f:rules": leaf }, { rules: [{ verbs: ["get"] }] }],
+    ["a set holds the value", { "f:finalizers": { 'v:"a"': leaf } }, { finalizers: ["a"] }],
+    [
+      "an item with the same keys is its own",
+      { "f:ports": { 'k:{"port":80,"protocol":"TCP"}': { ".": leaf, "f:port": leaf } } },
+      { ports: [{ port: 80 }] },
+    ],
+    [
+      "of two items the one with the very keys is its own",
+      {
+        "f:ports": {
+          'k:{"port":53,"protocol":"TCP"}': { "f:port": leaf, "f:protocol": leaf },
+          'k:{"port":53,"protocol":"UDP"}': { "f:port": leaf, "f:protocol": leaf, "f:name": leaf },
+        },
+      },
+      { ports: [{ port: 53, protocol: "UDP", name: "dns" }] },
+    ],
+    ["what it left undefined is nobody's", { "f:spec": { "f:a": leaf } }, { spec: { a: 1, b: undefined } }],
+    ["only the identity of the object is left", { "f:spec": leaf }, { metadata: { name: "n" }, spec: {} }],
+  ])("%s", (_, owned, applied) => {
+    expect(ownsAll(owned, { apiVersion: "v1", kind: "Thing", ...applied })).toBe(true);
+  });
+});
+
+describe("a manager has lost something when", () => {
+  test.each<[string, FieldSet, object]>([
+    ["a plain field is not its own", { "f:spec": { "f:other": leaf } }, { spec: { replicas: 2 } }],
+    ["nothing is its own", {}, { spec: { replicas: 2 } }],
+    [
+      "a label is not its own",
+      { "f:metadata": { "f:labels": { "f:b": leaf } } },
+      { metadata: { labels: { a: "1" } } },
+    ],
+    ["an item is not its own", { "f:ports": { 'k:{"port":81}': leaf } }, { ports: [{ port: 80 }] }],
+    ["a value is no longer in the set", { "f:finalizers": { 'v:"b"': leaf } }, { finalizers: ["a"] }],
+    [
+      "two items may be meant and it cannot tell which",
+      { "f:ports": { 'k:{"port":53,"protocol":"TCP"}': leaf, 'k:{"port":53,"protocol":"UDP"}': leaf } },
+      { ports: [{ port: 53 }] },
+    ],
+  ])("%s", (_, owned, applied) => {
+    expect(ownsAll(owned, applied)).toBe(false);
+  });
+});
+
+test("only what a manager applied to the object itself counts as its own", () => {
+  const fieldsV1 = { "f:spec": leaf };
+  const entry = { manager: "us", operation: "Apply", fieldsV1 };
+  expect(appliedFields([entry], "us")).toBe(fieldsV1);
+  expect(appliedFields([{ ...entry, manager: "them" }], "us")).toBeUndefined();
+  expect(appliedFields([{ ...entry, operation: "Update" }], "us")).toBeUndefined();
+  expect(appliedFields([{ ...entry, subresource: "status" }], "us")).toBeUndefined();
+  expect(appliedFields(undefined, "us")).toBeUndefined();
+});

@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { apiVersion, objectKey, type Resource, resourcePath } from "./resource.ts";
+
+const POD: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
+const NODE: Resource = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
+const DEPLOYMENT: Resource = {
+  group: "apps",
+  version: "v1",
+  plural: "deployments",
+  kind: "Deployment",
+  namespaced: true,
+};
+
+test("paths are those of the API", () => {
+  expect(resourcePath(POD)).toBe("/api/v1/pods");
+  expect(resourcePath(POD, { namespace: "a", name: "b" })).toBe("/api/v1/namespaces/a/pods/b");
+  expect(resourcePath(NODE, { name: "n" })).toBe("/api/v1/nodes/n");
+  expect(resourcePath(DEPLOYMENT, { namespace: "a", name: "b", subresource: "scale" })).toBe(
+    "/apis/apps/v1/namespaces/a/deployments/b/scale",
+  );
+});
+
+test("a name cannot reach another path", () => {
+  expect(resourcePath(POD, { namespace: "a", name: "../secrets?x" })).toBe(
+    "/api/v1/namespaces/a/pods/..%2Fsecrets%3Fx",
+  );
+});
+
+test("a namespaced object without a namespace is a mistake", () => {
+  expect(() => resourcePath(POD, { name: "b" })).toThrow("Pod b lives in a namespace");
+});
+
+test("apiVersion leaves out the core group, a key the absent namespace", () => {
+  expect([apiVersion(POD), apiVersion(DEPLOYMENT)]).toEqual(["v1", "apps/v1"]);
+  expect(objectKey({ metadata: { name: "b", namespace: "a" } })).toBe("a/b");
+  expect(objectKey({ metadata: { name: "n" } })).toBe("n");
+});

@@ -1,0 +1,54 @@
+import { KubeError } from "../error.ts";
+import type { RequestOptions, StreamOptions, Transport } from "../transport.ts";
+
+type Answer = (request: StreamOptions) => AsyncIterable<string> | KubeError;
+
+/** A transport whose streams a test has written beforehand; after the last one the apiserver is gone for good. */
+export class FakeTransport implements Transport {
+  readonly #answers: Answer[];
+  /** What was asked, in words: "list", "list the rest", "watch from 7". */
+  readonly asked: string[] = [];
+
+  constructor(answers: readonly Answer[]) {
+    this.#answers = [...answers];
+  }
+
+  request<T>(options: RequestOptions): Promise<T> {
+    throw new TypeError(`no answer was written for ${options.method} ${options.path}`);
+  }
+
+  async stream(options: StreamOptions): Promise<AsyncIterable<Buffer>> {
+    const { watch, resourceVersion, limit, continue: token } = options.query ?? {};
+    const list = token ? "list the rest" : limit ? "list" : "list all at once";
+    this.asked.push(watch ? `watch from ${resourceVersion}` : list);
+    const answer = this.#answers.shift()?.(options) ?? failure("Unreachable");
+    if (answer instanceof KubeError) throw answer;
+    return encode(answer);
+  }
+
+  close(): void {}
+}
+
+async function* encode(texts: AsyncIterable<string>): AsyncGenerator<Buffer, void, undefined> {
+  for await (const text of texts) yield Buffer.from(text);
+}
+
+export function failure(code: string, status?: number, retryAfterMs?: number): KubeError {
+  return new KubeError(code, { code, status, retryAfterMs, retryable: true });
+}
+
+/** One page of a list. */
+export function page(resourceVersion: string, items: readonly object[], token?: string): Answer {
+  return async function* () {
+    yield JSON.stringify({ metadata: { resourceVersion, continue: token }, items });
+  };
+}
+
+/** A watch that carries these events and then breaks, or lasts. */
+export function watch(events: readonly object[], end: "lasts" | KubeError): Answer {
+  return async function* ({ signal }) {
+    for (const event of events) yield `${JSON.stringify(event)}\n`;
+    if (end !== "lasts") throw end;
+    await new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+  };
+}

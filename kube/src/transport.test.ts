@@ -1,0 +1,194 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { silentLogger } from "./testing/silent-logger.ts";
+import { createTransport, type Transport } from "./transport.ts";
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+let folder: string;
+let cert: string;
+let key: string;
+let server: Server | undefined;
+let transport: Transport;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "transport-"));
+  const [certFile, keyFile] = [join(folder, "cert"), join(folder, "key")];
+  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
+  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+  await promisify(execFile)("openssl", [
+    "req",
+    "-x509",
+    ...curve,
+    ...subject,
+    "-keyout",
+    keyFile,
+    "-out",
+    certFile,
+  ]);
+  [cert, key] = await Promise.all([readFile(certFile, "utf8"), readFile(keyFile, "utf8")]);
+});
+
+afterAll(() => rm(folder, { recursive: true }));
+
+afterEach(() => {
+  transport.close();
+  server?.closeAllConnections();
+  server?.close();
+});
+
+/** Serves the answers one after the other, the last one for ever. */
+async function serve(
+  ...handlers: readonly [Handler, ...Handler[]]
+): Promise<{ requests: IncomingMessage[] }> {
+  const requests: IncomingMessage[] = [];
+  server = createServer({ cert, key }, (request, response) => {
+    requests.push(request);
+    (handlers[requests.length - 1] ?? handlers.at(-1))?.(request, response);
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.listen(0, "127.0.0.1", resolve);
+  await promise;
+  const { port } = server.address() as AddressInfo;
+  const authentication = { tls: { ca: cert }, authorization: "Bearer abc" };
+  transport = createTransport({
+    credentials: {
+      server: new URL(`https://127.0.0.1:${port}/behind/a/gateway/`),
+      read: () => Promise.resolve(authentication),
+      invalidate: () => undefined,
+    },
+    logger: silentLogger,
+    userAgent: "gardener/1.0",
+  });
+  return { requests };
+}
+
+const answer =
+  (status: number, body: unknown, headers: Record<string, string> = {}): Handler =>
+  (_, response) =>
+    void response.writeHead(status, headers).end(typeof body === "string" ? body : JSON.stringify(body));
+
+const GET = { method: "GET", path: "/api/v1/pods" } as const;
+
+test("a request carries path, query, credentials and the program's name", async () => {
+  const { requests } = await serve(answer(200, { ok: true }));
+  await transport.request({ ...GET, query: { labelSelector: "a=b,c", limit: 5, watch: undefined } });
+  expect(requests[0]?.url).toBe("/behind/a/gateway/api/v1/pods?labelSelector=a%3Db%2Cc&limit=5");
+  expect(requests[0]?.headers).toMatchObject({ authorization: "Bearer abc", "user-agent": "gardener/1.0" });
+});
+
+test.each([429, 503])(
+  "after a %i with Retry-After the request is sent again when it was asked to",
+  async (status) => {
+    const { requests } = await serve(answer(status, {}, { "retry-after": "1" }), answer(200, { ok: true }));
+    const startedAt = performance.now();
+    await expect(transport.request({ ...GET, method: "POST", body: {} })).resolves.toEqual({ ok: true });
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000);
+    expect(requests).toHaveLength(2);
+  },
+);
+
+test("a wait that is longer than the time limit is not begun: the caller learns of it", async () => {
+  const { requests } = await serve(answer(429, {}, { "retry-after": "60" }));
+  await expect(transport.request({ ...GET, timeoutMs: 500 })).rejects.toMatchObject({
+    code: "TooManyRequests",
+    retryAfterMs: 60_000,
+  });
+  expect(requests).toHaveLength(1);
+});
+
+test("a wait ends when the caller aborts", async () => {
+  await serve(answer(429, {}, { "retry-after": "20" }));
+  await expect(transport.request({ ...GET, signal: AbortSignal.timeout(100) })).rejects.toMatchObject({
+    name: "TimeoutError",
+  });
+});
+
+test("a failure of the apiserver without Retry-After is the caller's to decide about", async () => {
+  const { requests } = await serve(answer(500, { message: "etcdserver: leader changed" }));
+  await expect(transport.request(GET)).rejects.toMatchObject({ code: "InternalError", retryable: true });
+  expect(requests).toHaveLength(1);
+});
+
+test("a GET that meets a connection that was just closed is sent again, a POST is not", async () => {
+  const hangUp: Handler = (request) => void request.socket.destroy();
+  await serve(answer(200, {}), hangUp, answer(200, { ok: true }), hangUp, answer(200, {}));
+  await transport.request(GET);
+  await expect(transport.request(GET)).resolves.toEqual({ ok: true });
+  await expect(transport.request({ ...GET, method: "POST", body: {} })).rejects.toMatchObject({
+    code: "Unreachable",
+    retryable: true,
+  });
+});
+
+test("an answer that is not JSON is an error that shows it", async () => {
+  await serve(answer(200, "<html>welcome to the hotel wifi"));
+  await expect(transport.request(GET)).rejects.toMatchObject({
+    code: "InvalidResponse",
+    message: expect.stringContaining("hotel wifi"),
+  });
+});
+
+async function read(stream: AsyncIterable<Buffer>, times = Number.POSITIVE_INFINITY): Promise<string[]> {
+  const chunks: string[] = [];
+  for await (const chunk of stream) {
+    chunks.push(chunk.toString());
+    if (chunks.length >= times) break;
+  }
+  return chunks;
+}
+
+const begin: Handler = (_, response) => void response.writeHead(200).write("one");
+
+test("a stream that falls silent ends with an error of that name", async () => {
+  await serve(begin);
+  const stream = await transport.stream({ path: "/", idleTimeoutMs: 100 });
+  await expect(read(stream)).rejects.toMatchObject({ code: "Idle", retryable: true });
+});
+
+test("a slow reader is no silence", async () => {
+  await serve((_, response) => {
+    response.writeHead(200).write("one");
+    setTimeout(() => response.end("two"), 20);
+  });
+  const chunks: string[] = [];
+  for await (const chunk of await transport.stream({ path: "/", idleTimeoutMs: 100 })) {
+    chunks.push(chunk.toString());
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  expect(chunks).toEqual(["one", "two"]);
+});
+
+test("a stream that is aborted ends with the reason", async () => {
+  await serve(begin);
+  const controller = new AbortController();
+  const stream = await transport.stream({ path: "/", idleTimeoutMs: 10_000, signal: controller.signal });
+  const reading = read(stream);
+  controller.abort(new Error("enough"));
+  await expect(reading).rejects.toThrow("enough");
+});
+
+test("to leave a stream closes its connection", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await serve((request, response) => {
+    request.socket.once("close", resolve);
+    response.writeHead(200).write("one");
+  });
+  expect(await read(await transport.stream({ path: "/", idleTimeoutMs: 10_000 }), 1)).toEqual(["one"]);
+  await promise;
+});
+
+test("a stream that breaks in the middle is an error, not an end", async () => {
+  await serve((request, response) => {
+    response.writeHead(200).write("one", () => request.socket.destroy());
+  });
+  const stream = await transport.stream({ path: "/", idleTimeoutMs: 10_000 });
+  await expect(read(stream)).rejects.toMatchObject({ code: "Unreachable" });
+});
