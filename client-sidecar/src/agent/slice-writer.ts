@@ -79,10 +79,14 @@ export class SliceWriter {
     const owner = egress(reference);
     const current = seen(reference);
     const clients = sliceClients(clientsOf(reference));
-    if (owner === undefined || clients.length === 0) return this.#delete(key, reference, current);
+    if (owner === undefined) return this.#delete(key, reference, current);
     if (current !== undefined && !this.#isOutdated(key, current) && isSame(current, owner, clients)) {
       return versionOf(current);
     }
+    // One that was never there need not be made to say that it is empty. One that was stays: gateways answer with its
+    // generation, and "applied" is a surer sign than "unknown" that they have let go of its last client.
+    const exists = current !== undefined || this.#written.has(key);
+    if (clients.length === 0 && !exists) return undefined;
     return this.#apply(key, owner, clients);
   }
 

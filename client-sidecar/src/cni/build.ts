@@ -44,17 +44,17 @@ export async function compilePlugin({ outfile, entry = sourceOf("main.ts") }: Co
 
 /**
  * Overwrites the names of variables that must have no effect, length for length: offsets in the file stay as they are.
+ * No variable's name holds a zero byte.
  *
  * @throws Error when a name is not there: a newer Bun spells it otherwise, and someone has to look
  */
 export function closeBackdoors(executable: Buffer): Buffer {
   const closed = Buffer.from(executable);
   for (const name of BACKDOORS) {
-    const replacement = Buffer.alloc(name.length, "-");
     let at = closed.indexOf(name);
     if (at < 0)
       throw new Error(`the compiled plugin does not mention ${name}: check how this Bun can be misused`);
-    for (; at >= 0; at = closed.indexOf(name, at + name.length)) replacement.copy(closed, at);
+    for (; at >= 0; at = closed.indexOf(name, at + name.length)) closed.fill(0, at, at + name.length);
   }
   return closed;
 }

@@ -12,7 +12,7 @@ export class Binary {
   readonly #source: string;
   readonly #target: string;
   #verified: string | undefined;
-  #digest: Promise<string> | undefined;
+  #digest: string | undefined;
 
   constructor(source: string, target: string) {
     this.#source = source;
@@ -27,15 +27,20 @@ export class Binary {
     // Reading 100 MB each time the directory changes is too much: who touches the file changes its inode or time.
     const seen = await fingerprint(this.#target);
     if (seen !== undefined && seen === this.#verified) return false;
-    this.#digest ??= digest(this.#source).catch((cause: unknown) => {
-      throw new InstallError("plugin-missing", `cannot read ${this.#source}: the image is not complete`, {
-        cause,
-      });
-    });
-    const same = seen !== undefined && (await digest(this.#target)) === (await this.#digest);
+    this.#digest ??= await this.#digestOfSource();
+    const same = seen !== undefined && (await digest(this.#target)) === this.#digest;
     if (!same) await this.#copy();
     this.#verified = await fingerprint(this.#target);
     return !same;
+  }
+
+  async #digestOfSource(): Promise<string> {
+    try {
+      return await digest(this.#source);
+    } catch (cause) {
+      const message = `cannot read ${this.#source}: the image is not complete`;
+      throw new InstallError("plugin-missing", message, { cause });
+    }
   }
 
   async #copy(): Promise<void> {

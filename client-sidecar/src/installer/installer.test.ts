@@ -1,0 +1,182 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLogger } from "@egress-nat/program";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Binary } from "./binary.ts";
+import { ConfigurationDirectory } from "./configuration-directory.ts";
+import { Installer } from "./installer.ts";
+import { installModules } from "./modules.ts";
+import { uninstall } from "./uninstall.ts";
+
+const logger = createLogger({ name: "test", level: "silent" });
+const LIST = `{"cniVersion":"1.0.0","name":"pods","plugins":[{"type":"bridge"}]}\n`;
+
+let folder: string;
+let bin: string;
+let conf: string;
+let source: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "egress-nat-installer-"));
+  [bin, conf] = [join(folder, "bin"), join(folder, "net.d")];
+  source = join(folder, "plugin");
+  await mkdir(bin);
+  await mkdir(conf);
+  await writeFile(source, "version 1");
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+describe("the executable", () => {
+  it("is copied where it is missing, changed or of another version, and only then", async () => {
+    const target = join(bin, "egress-nat");
+    const binary = new Binary(source, target);
+    expect(await binary.install()).toBe(true);
+    expect((await stat(target)).mode & 0o777).toBe(0o755);
+    expect(await binary.install()).toBe(false);
+    await writeFile(target, "somebody else's");
+    expect(await binary.install()).toBe(true);
+    await chmod(target, 0o644);
+    await rm(target);
+    expect(await binary.install()).toBe(true);
+    await writeFile(source, "version 2");
+    expect(await new Binary(source, target).install()).toBe(true);
+    expect(await readFile(target, "utf8")).toBe("version 2");
+    expect(await readdir(bin)).toEqual(["egress-nat"]);
+  });
+
+  it("that the image lacks is named", async () => {
+    const binary = new Binary(join(folder, "missing"), join(bin, "egress-nat"));
+    await expect(binary.install()).rejects.toThrow(/cannot read .*missing/);
+  });
+});
+
+describe("the configuration", () => {
+  it("in use gets the plugin, with its mode, and no other file does", async () => {
+    await writeFile(join(conf, "10-pods.conflist"), LIST, { mode: 0o640 });
+    await writeFile(join(conf, "20-other.conflist"), LIST);
+    const directory = new ConfigurationDirectory(conf);
+    expect(directory.insert()).toBe("10-pods.conflist");
+    expect(directory.insert()).toBeUndefined();
+    expect(await pluginsIn("10-pods.conflist")).toEqual(["bridge", "egress-nat"]);
+    expect((await stat(join(conf, "10-pods.conflist"))).mode & 0o777).toBe(0o640);
+    expect(await readFile(join(conf, "20-other.conflist"), "utf8")).toBe(LIST);
+    expect(directory.remove()).toEqual(["10-pods.conflist"]);
+    expect(await readFile(join(conf, "10-pods.conflist"), "utf8")).toBe(LIST);
+  });
+
+  it("that is a symbolic link stays one", async () => {
+    await writeFile(join(folder, "elsewhere"), LIST);
+    await symlink(join(folder, "elsewhere"), join(conf, "10-pods.conflist"));
+    new ConfigurationDirectory(conf).insert();
+    expect(await pluginsIn("../elsewhere")).toEqual(["bridge", "egress-nat"]);
+  });
+
+  it("of a single plugin is replaced by a list, and is back after removal", async () => {
+    const single = `{"cniVersion":"0.4.0","name":"pods","type":"ptp"}`;
+    await writeFile(join(conf, "10-pods.conf"), single);
+    const directory = new ConfigurationDirectory(conf);
+    expect(directory.insert()).toBe("10-pods.conflist");
+    expect(await pluginsIn("10-pods.conflist")).toEqual(["ptp", "egress-nat"]);
+    expect(directory.insert()).toBeUndefined();
+    await writeFile(join(conf, "10-pods.conf"), single); // its owner writes it again
+    expect(directory.insert()).toBe("10-pods.conflist");
+    directory.remove();
+    expect(await readdir(conf)).toEqual(["10-pods.conf"]);
+    expect(await readFile(join(conf, "10-pods.conf"), "utf8")).toBe(single);
+  });
+
+  it("of a single plugin beside a list of the same name is left alone, with a remedy", async () => {
+    await writeFile(join(conf, "10-pods.conf"), `{"cniVersion":"0.4.0","name":"pods","type":"ptp"}`);
+    await writeFile(join(conf, "10-pods.conflist"), LIST);
+    expect(() => new ConfigurationDirectory(conf).insert()).toThrow(
+      /make it a \.conflist, or remove the files/,
+    );
+    expect(await readdir(conf)).toEqual(["10-pods.conf", "10-pods.conflist"]);
+  });
+
+  it("of another program that is broken does not stop removal", async () => {
+    await writeFile(join(conf, "10-pods.conflist"), LIST);
+    await writeFile(join(conf, "99-broken.conflist"), "{");
+    const directory = new ConfigurationDirectory(conf);
+    directory.insert();
+    expect(directory.remove()).toEqual(["10-pods.conflist"]);
+  });
+});
+
+describe("the installer", () => {
+  it("puts the plugin in place as soon as there is a network, and back when another program rewrites it", async () => {
+    const installer = new Installer({
+      binary: new Binary(source, join(bin, "egress-nat")),
+      configuration: new ConfigurationDirectory(conf),
+      directories: [bin, conf],
+      logger,
+    });
+    const ended = new AbortController();
+    const running = installer.run(ended.signal);
+    await vi.waitFor(() => expect(installer.check.reasons[0]).toMatch(/install the cluster's network first/));
+    await writeFile(join(conf, "10-pods.conflist"), LIST);
+    await vi.waitFor(() => expect(installer.check).toEqual({ ok: true, reasons: [] }));
+    await writeFile(join(conf, "10-pods.conflist"), LIST);
+    await vi.waitFor(async () =>
+      expect(await pluginsIn("10-pods.conflist")).toEqual(["bridge", "egress-nat"]),
+    );
+    await writeFile(join(conf, "10-pods.conflist"), LIST.replace("1.0.0", "9.0.0"));
+    await vi.waitFor(() => expect(installer.check.reasons[0]).toMatch(/cniVersion 9\.0\.0/));
+    await writeFile(join(conf, "05-first.conflist"), LIST);
+    await vi.waitFor(async () => expect(await pluginsIn("05-first.conflist")).toContain("egress-nat"));
+    await rm(join(bin, "egress-nat"));
+    await vi.waitFor(async () => expect(await readdir(bin)).toEqual(["egress-nat"]));
+    ended.abort();
+    await running;
+    expect(await pluginsIn("05-first.conflist")).toContain("egress-nat");
+  });
+});
+
+describe("uninstall", () => {
+  it("waits for the agent to end, and then leaves nothing", async () => {
+    await writeFile(join(conf, "10-pods.conflist"), LIST);
+    const configuration = new ConfigurationDirectory(conf);
+    configuration.insert();
+    await new Binary(source, join(bin, "egress-nat")).install();
+    const runDirectory = join(folder, "run");
+    await mkdir(join(runDirectory, "clients"), { recursive: true });
+    const socketPath = join(runDirectory, "agent.sock");
+    const agent = createServer().listen(socketPath);
+    const options = { socketPath, configuration, binaryPath: join(bin, "egress-nat"), runDirectory, logger };
+
+    const done = uninstall(options, new AbortController().signal);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(await pluginsIn("10-pods.conflist")).toContain("egress-nat");
+    agent.close();
+    await done;
+    await uninstall(options, new AbortController().signal);
+    expect(await readFile(join(conf, "10-pods.conflist"), "utf8")).toBe(LIST);
+    expect(await readdir(bin)).toEqual([]);
+    expect(await readdir(runDirectory)).toEqual([]);
+  });
+});
+
+describe("kernel modules", () => {
+  it("that are not there yet are loaded", async () => {
+    const loaded: string[] = [];
+    const load = async (module: string) => void loaded.push(module);
+    await installModules({ load, isLoaded: (module) => module === "fou" });
+    expect(loaded).toEqual(expect.arrayContaining(["fou6", "ipip", "ip6_tunnel", "nf_tables", "nft_masq"]));
+    expect(loaded).not.toContain("fou");
+  });
+
+  it("that cannot be loaded are all named, with the package that holds them", async () => {
+    const load = (module: string) =>
+      module.startsWith("fou") ? Promise.reject(new Error(`Module ${module} not found`)) : Promise.resolve();
+    await expect(installModules({ load, isLoaded: () => false })).rejects.toThrow(
+      /fou \(Module fou not found\), fou6 .*linux-image-amd64.*linux-modules-extra.*kernel-modules-extra/,
+    );
+  });
+});
+
+async function pluginsIn(file: string): Promise<string[]> {
+  const list: { plugins: { type: string }[] } = JSON.parse(await readFile(join(conf, file), "utf8"));
+  return list.plugins.map(({ type }) => type);
+}

@@ -1,0 +1,2 @@
+/** What must never run inside the plugin. */
+console.log("intruder");
