@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { createLogger, type LoggerOptions } from "./logger.ts";
+
+function logged(options: Omit<LoggerOptions, "name" | "stream">): string[] {
+  const lines: string[] = [];
+  const stream = { write: (line: string) => void lines.push(line) };
+  const logger = createLogger({ name: "gardener", stream, ...options });
+  logger.debug({ bed: "a" }, "looking");
+  logger.info({ bed: "a", err: new Error("dry") }, "watered");
+  return lines;
+}
+
+test("a line is an object with level, time, program and what belongs to the message", () => {
+  const [line = "", ...others] = logged({ level: "info" });
+  expect(others).toEqual([]);
+  expect(JSON.parse(line)).toMatchObject({
+    level: "info",
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+    name: "gardener",
+    bed: "a",
+    msg: "watered",
+    err: { type: "Error", message: "dry" },
+  });
+});
+
+test("the level decides what is written; a level that does not exist is info", () => {
+  expect(logged({ level: "debug" })).toHaveLength(2);
+  expect(logged({ level: "silent" })).toHaveLength(0);
+  expect(logged({ level: "verbose" })).toHaveLength(1);
+});
