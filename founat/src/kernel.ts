@@ -17,7 +17,7 @@ export interface SysctlWrites {
   readonly sysctls: Readonly<Record<string, string>>;
 }
 
-/** Sysctls to read; the answer holds a line `path=value` for each that exists. */
+/** Sysctls to read; the answer holds a line `path:value` for each that exists. */
 export interface SysctlReads {
   readonly read: readonly string[];
 }
@@ -51,7 +51,7 @@ export interface Kernel {
 
 /** The answer to {@link SysctlReads}, as a map. */
 export function parseSysctls(output: string): ReadonlyMap<string, string> {
-  return new Map(output.split("\n").filter(Boolean).map(splitAtEquals));
+  return new Map(output.split("\n").filter(Boolean).map(splitAtColon));
 }
 
 export interface KernelOptions {
@@ -64,7 +64,7 @@ export interface KernelOptions {
 
 /** The network namespace of this process. */
 export function kernelHere(options: KernelOptions = {}): Kernel {
-  return shellKernel(["sh"], options);
+  return kernelThroughShell((script) => spawn("sh", ["-s"], script), options);
 }
 
 /**
@@ -73,38 +73,50 @@ export function kernelHere(options: KernelOptions = {}): Kernel {
  * @param netnsPath the file; needs CAP_SYS_ADMIN (setns(2))
  */
 export function kernelInNetns(netnsPath: string, options: KernelOptions = {}): Kernel {
-  return shellKernel(["nsenter", `--net=${netnsPath}`, "--", "sh"], options);
+  return kernelThroughShell(
+    (script) => spawn("nsenter", [`--net=${netnsPath}`, "--", "sh", "-s"], script),
+    options,
+  );
 }
 
-const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
+/** How a shell that read a script ended. */
+export interface ShellResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly exitCode: number;
+}
 
-// All steps go through one `sh -s`: a process that enters the namespace for each of them would cost more than
-// the work itself. The script is on standard input, so that its size has no limit.
-function shellKernel(shell: readonly [string, ...string[]], options: KernelOptions): Kernel {
-  const root = options.sysctlRoot ?? "/proc/sys";
-
+/**
+ * A kernel that is reached through a shell. All steps of a run go through one: a process that enters the namespace for
+ * each of them would cost more than the work itself.
+ *
+ * @param shell runs a script for sh, of any size
+ */
+export function kernelThroughShell(
+  shell: (script: string) => Promise<ShellResult>,
+  { sysctlRoot = "/proc/sys" }: KernelOptions = {},
+): Kernel {
   async function run(steps: readonly Step[]): Promise<readonly string[]> {
     if (steps.length === 0) return [];
     const separator = randomBytes(16).toString("hex");
-    const [file, ...args] = shell;
-    const output = await spawn(file, [...args, "-s"], script(steps, separator, root), steps);
-    return output.split(`${separator}\n`).slice(0, steps.length);
+    const { stdout, stderr, exitCode } = await shell(shellScript(steps, separator, sysctlRoot));
+    if (exitCode !== 0) throw failure(steps, separator, stderr, exitCode);
+    return stdout.split(`${separator}\n`).slice(0, steps.length);
   }
-
   return {
     run,
     exec: async (file, args, { input } = {}) =>
-      (await run([{ file, args, ...(input === undefined ? {} : { input }) }]))[0] ?? "",
+      (await run([{ file, args, ...(input !== undefined && { input }) }]))[0] ?? "",
     readSysctls: async (paths) => parseSysctls((await run([{ read: paths }]))[0] ?? ""),
   };
 }
 
-function splitAtEquals(line: string): [string, string] {
-  const at = line.indexOf("=");
+function splitAtColon(line: string): [string, string] {
+  const at = line.indexOf(":");
   return [line.slice(0, at), line.slice(at + 1)];
 }
 
-function script(steps: readonly Step[], separator: string, sysctlRoot: string): string {
+function shellScript(steps: readonly Step[], separator: string, sysctlRoot: string): string {
   const lines = ["set -e"];
   steps.forEach((step, index) => {
     lines.push(`step=${index}`, `trap 'echo "${separator} $step" >&2' EXIT`);
@@ -115,63 +127,54 @@ function script(steps: readonly Step[], separator: string, sysctlRoot: string): 
   return lines.join("\n");
 }
 
-// Sysctls are read and written by the shell itself: `cat` or `sysctl` would be a process for each.
 function shellLines(step: Step, separator: string, root: string): string[] {
   if ("sysctls" in step) {
+    // By the shell itself: `sysctl` would be a process.
     return Object.entries(step.sysctls).map(
       ([path, value]) => `printf '%s' ${quote(value)} > ${quote(`${root}/${path}`)}`,
     );
   }
   if ("read" in step) {
-    const paths = step.read.map(quote).join(" ");
-    const file = `${quote(root)}/"$p"`;
-    return [
-      `for p in ${paths}; do if [ -r ${file} ]; then IFS= read -r v < ${file}; printf '%s\\n' "$p=$v"; fi; done`,
-    ];
+    // One process for all. The shell's own `read` reads byte by byte, and a sysctl has nothing but its first byte then.
+    return [`(cd ${quote(root)} && grep -Hs '' ${step.read.map(quote).join(" ")} || true)`];
   }
-  const command = [step.file, ...step.args]
-    .map(quote)
-    .join(" ")
-    .concat(step.mayFail ? " 2>/dev/null || true" : "");
-  if (step.input === undefined) return [`${command} </dev/null`];
-  return [`${command} <<'${separator}'`, step.input.replace(/\n?$/, ""), separator];
+  const command = [step.file, ...step.args].map(quote).join(" ");
+  const failure = step.mayFail ? " 2>/dev/null || true" : "";
+  if (step.input === undefined) return [`${command} </dev/null${failure}`];
+  return [`${command} <<'${separator}'${failure}`, step.input.replace(/\n?$/, ""), separator];
 }
 
 function quote(word: string): string {
   return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-function spawn(
-  file: string,
-  args: readonly string[],
-  input: string,
-  steps: readonly Step[],
-): Promise<string> {
-  return new Promise((resolve, reject) => {
+const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
+
+function spawn(file: string, args: readonly string[], input: string): Promise<ShellResult> {
+  return new Promise((resolve) => {
     const child = execFile(file, args, { maxBuffer: MAX_OUTPUT_BYTES }, (error, stdout, stderr) => {
-      if (error) reject(failure(steps, stderr, error));
-      else resolve(stdout);
+      const exitCode = child.exitCode ?? 1;
+      // Where the program could not be started, only the error says why.
+      resolve({ stdout, stderr: error === null || stderr !== "" ? stderr : String(error), exitCode });
     });
-    // A shell that dies early closes the pipe; the exit status above tells more than EPIPE does.
+    // A shell that ends early closes the pipe; its exit code tells more than EPIPE does.
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(input);
   });
 }
 
-function failure(steps: readonly Step[], stderr: string, cause: unknown): FounatError {
-  const marker = /^[0-9a-f]{32} (\d+)$/m.exec(stderr);
-  const step = steps[Number(marker?.[1] ?? 0)];
-  const what =
-    step === undefined
-      ? "a command"
-      : "sysctls" in step
-        ? `writing sysctls ${Object.keys(step.sysctls).join(", ")}`
-        : "read" in step
-          ? `reading sysctls ${step.read.join(", ")}`
-          : `\`${[step.file, ...step.args].join(" ")}\``;
-  const said = stderr.replace(marker?.[0] ?? "", "").trim();
-  return new FounatError("kernel-command-failed", `${what} failed: ${said || String(cause)}`, {
+// The shell writes the separator and the number of the step that failed to standard error.
+function failure(steps: readonly Step[], separator: string, stderr: string, exitCode: number): FounatError {
+  const [said = "", index] = stderr.split(separator);
+  const step = index === undefined ? undefined : steps[Number(index)];
+  const reason = said.trim() || `exit code ${exitCode}`;
+  return new FounatError("kernel-command-failed", `${step ? describe(step) : "sh"} failed: ${reason}`, {
     retryable: true,
-    cause,
   });
+}
+
+function describe(step: Step): string {
+  if ("sysctls" in step) return `writing sysctls ${Object.keys(step.sysctls).join(", ")}`;
+  if ("read" in step) return `reading sysctls ${step.read.join(", ")}`;
+  return `\`${[step.file, ...step.args].join(" ")}\``;
 }

@@ -24,13 +24,15 @@ export function clientChanges(plan: ClientPlan, state: ClientState): ClientChang
   const links = linkChanges(plan, state);
   const sysctls = sysctlChanges(plan, state);
   const lines4 = [...links.commands, ...routingLines("ipv4", plan, state, TABLES, links.replaced)];
-  const lines6 = [...routingLines("ipv6", plan, state, TABLES, links.replaced), ...linkRemovals(plan, state)];
+  const lines6 = routingLines("ipv6", plan, state, TABLES, links.replaced);
+  const leftovers = linkRemovals(plan, state);
   return {
     differences: [
       ...guard,
       ...lines4.map((line) => `not done: ip ${line}`),
       ...Object.entries(sysctls).map(([path, value]) => `sysctl ${path} is not ${value}`),
       ...lines6.map((line) => `not done: ip -6 ${line}`),
+      ...leftovers.map((line) => `not done: ip ${line}`),
     ],
     steps: [
       ...(guard.length > 0
@@ -39,6 +41,7 @@ export function clientChanges(plan: ClientPlan, state: ClientState): ClientChang
       ...ipBatch([], lines4),
       ...(Object.keys(sysctls).length > 0 ? [{ sysctls }] : []),
       ...ipBatch(["-6"], lines6),
+      ...ipBatch([], leftovers),
     ],
   };
 }
@@ -46,14 +49,12 @@ export function clientChanges(plan: ClientPlan, state: ClientState): ClientChang
 /** What takes all that is founat's out of the kernel, guard last. */
 export function clientRemoval(state: ClientState): Step[] {
   const nothing = { routes: [], bypassRules: [], rules: [], fouPorts: [], links: [] };
-  const lines4 = routingLines("ipv4", nothing, state, TABLES, new Set());
-  const lines6 = [
-    ...routingLines("ipv6", nothing, state, TABLES, new Set()),
-    ...linkRemovals(nothing, state),
-  ];
   return [
-    ...ipBatch([], lines4),
-    ...ipBatch(["-6"], lines6),
+    ...ipBatch(["-6"], routingLines("ipv6", nothing, state, TABLES, new Set())),
+    ...ipBatch(
+      [],
+      [...routingLines("ipv4", nothing, state, TABLES, new Set()), ...linkRemovals(nothing, state)],
+    ),
     ...(state.guard === undefined
       ? []
       : [{ file: "nft", args: ["-f", "-"], input: `delete table inet ${CLIENT_TABLE}\n` }]),

@@ -19,20 +19,20 @@ export function gatewayChanges(plan: GatewayPlan, state: GatewayState): GatewayC
   const table = tableDifferences(plan.table, state.table, CLIENT_SETS);
   const links = linkChanges(plan, state);
   const lines4 = [...links.commands, ...routingLines("ipv4", plan, state, [CLIENTS_TABLE], links.replaced)];
-  const lines6 = [
-    ...routingLines("ipv6", plan, state, [CLIENTS_TABLE], links.replaced),
-    ...linkRemovals(plan, state),
-  ];
+  const lines6 = routingLines("ipv6", plan, state, [CLIENTS_TABLE], links.replaced);
+  const leftovers = linkRemovals(plan, state);
   return {
     differences: [
       ...table,
       ...lines4.map((line) => `not done: ip ${line}`),
       ...lines6.map((line) => `not done: ip -6 ${line}`),
+      ...leftovers.map((line) => `not done: ip ${line}`),
     ],
     steps: [
       ...(table.length > 0 ? [{ file: "nft", args: ["-f", "-"], input: tableText(plan, state) }] : []),
       ...ipBatch([], lines4),
       ...ipBatch(["-6"], lines6),
+      ...ipBatch([], leftovers),
     ],
   };
 }

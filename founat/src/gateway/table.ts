@@ -80,7 +80,7 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
         ],
       },
       {
-        name: "masquerade",
+        name: "source_nat",
         hook: "type nat hook postrouting priority srcnat; policy accept;",
         comment: "Random ports: two clients that use one port do not wait for each other.",
         rules: [

@@ -47,7 +47,11 @@ export function routingLines(
   ];
 }
 
-/** One `ip` process for all lines; none where there are none. */
+/**
+ * One `ip` process for all lines; none where there are none.
+ *
+ * @param options `-6` for rules and routes of IPv6. Not for `ip fou`: it would take `-6` as the family of all ports.
+ */
 export function ipBatch(options: readonly string[], lines: readonly string[]): Command[] {
   if (lines.length === 0) return [];
   return [

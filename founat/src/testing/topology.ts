@@ -1,0 +1,172 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { machine } from "../../../test/datapath/machine.ts";
+import type { Family } from "../family.ts";
+import { type Kernel, kernelThroughShell } from "../kernel.ts";
+
+/** The network namespaces: pods on a node's bridge, the node itself, and what is outside. */
+export const NAMESPACES = ["client", "neighbour", "gateway", "stranger", "router", "internet"] as const;
+export type Namespace = (typeof NAMESPACES)[number];
+
+export const ADDRESSES: Readonly<Record<string, Readonly<Record<Family, string>>>> = {
+  client: { ipv4: "10.1.0.2", ipv6: "fd00:1::2" },
+  neighbour: { ipv4: "10.1.0.3", ipv6: "fd00:1::3" },
+  gateway: { ipv4: "10.1.0.4", ipv6: "fd00:1::4" },
+  stranger: { ipv4: "10.1.0.5", ipv6: "fd00:1::5" },
+  internet: { ipv4: "192.0.2.2", ipv6: "2001:db8::2" },
+  /** Also in the internet namespace: a private network outside of the cluster. */
+  narrow: { ipv4: "192.168.10.1", ipv6: "fd99::1" },
+  /** The router sends what comes here on UDP port 5555 to the gateway, as kube-proxy does for a ClusterIP. */
+  service: { ipv4: "100.96.0.10", ipv6: "fd00:96::10" },
+};
+
+/** Not all of them private: 100.96.0.0/16 holds the Service. */
+export const CLUSTER_RANGES = ["10.1.0.0/24", "100.96.0.0/16", "fd00:1::/64", "fd00:96::/112"];
+
+const PODS = ["client", "neighbour", "gateway", "stranger"] as const;
+const SERVER_LOG = "/run/founat-internet.log";
+
+/** The address of a namespace or role. */
+export function addressOf(role: string, family: Family): string {
+  const address = ADDRESSES[role]?.[family];
+  if (address === undefined) throw new Error(`no address for ${role}`);
+  return address;
+}
+
+/** Makes the namespaces; a server in `internet` answers with the source address that it saw. */
+export async function buildTopology(): Promise<void> {
+  await destroyTopology();
+  await machine.run(["sh", "-c", "mkdir -p /run/founat && cat > /run/founat/probe.py"], {
+    input: await readFile(join(import.meta.dirname, "probe.py"), "utf8"),
+  });
+  await machine.run(
+    `set -e
+    for n in ${NAMESPACES.join(" ")}; do ip netns add $n; ip -n $n link set lo up; done
+    ip -n router link add br0 type bridge
+    ip -n router link set br0 up
+    ip -n router address add 10.1.0.1/24 dev br0
+    ip -n router address add fd00:1::1/64 dev br0 nodad
+    ${PODS.map(podCommands).join("\n")}
+    ip link add eth0 netns internet type veth peer name ext netns router
+    ip -n internet link set eth0 up
+    ip -n router link set ext up
+    ip -n router address add 192.0.2.1/24 dev ext
+    ip -n router address add 2001:db8::1/64 dev ext nodad
+    ip -n internet address add 192.0.2.2/24 dev eth0
+    ip -n internet address add 2001:db8::2/64 dev eth0 nodad
+    ip -n internet address add 192.168.10.1/32 dev lo
+    ip -n internet address add fd99::1/128 dev lo nodad
+    ip -n internet route add default via 192.0.2.1
+    ip -n internet -6 route add default via 2001:db8::1
+    ip -n router route add 192.168.10.0/24 via 192.0.2.2
+    ip -n router -6 route add fd99::/64 via 2001:db8::2
+    ip netns exec router sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 \
+      net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1
+    ip netns exec router nft -f -`,
+    { input: ROUTER_TABLES },
+  );
+  await machine.run(
+    `ip netns exec internet python3 /run/founat/probe.py serve ${SERVER_LOG} >/dev/null 2>&1 </dev/null &
+     until grep -q ready ${SERVER_LOG} 2>/dev/null; do sleep 0.05; done`,
+  );
+}
+
+export async function destroyTopology(): Promise<void> {
+  await machine.run(`
+    for n in ${NAMESPACES.join(" ")}; do
+      [ -e /run/netns/$n ] || continue
+      ip netns pids $n | xargs -r kill -9
+      ip netns del $n
+    done
+    rm -f ${SERVER_LOG}`);
+}
+
+function podCommands(pod: (typeof PODS)[number]): string {
+  return `
+    ip link add eth0 netns ${pod} type veth peer name ${pod} netns router
+    ip -n router link set ${pod} master br0 up
+    ip -n ${pod} link set eth0 up
+    ip -n ${pod} address add ${addressOf(pod, "ipv4")}/24 dev eth0
+    ip -n ${pod} address add ${addressOf(pod, "ipv6")}/64 dev eth0 nodad
+    ip -n ${pod} route add default via 10.1.0.1
+    ip -n ${pod} -6 route add default via fd00:1::1`;
+}
+
+// The Service, and what leaves from the client's own address towards the outside.
+const ROUTER_TABLES = `
+  table inet service {
+    chain prerouting {
+      type nat hook prerouting priority dstnat; policy accept;
+      ip daddr ${addressOf("service", "ipv4")} udp dport 5555 dnat ip to ${addressOf("gateway", "ipv4")}
+      ip6 daddr ${addressOf("service", "ipv6")} udp dport 5555 dnat ip6 to ${addressOf("gateway", "ipv6")}
+    }
+  }
+  table inet watch {
+    counter leaks { }
+    chain prerouting {
+      type filter hook prerouting priority raw; policy accept;
+      iifname br0 ip saddr ${addressOf("client", "ipv4")} ip daddr != { 10.0.0.0/8, 100.96.0.0/16, 224.0.0.0/4 } counter name leaks
+      iifname br0 ip6 saddr ${addressOf("client", "ipv6")} ip6 daddr != { fd00::/16, fe80::/10, ff00::/8 } counter name leaks
+    }
+  }
+`;
+
+/** The founat view of a namespace. */
+export function kernelOf(namespace: Namespace): Kernel {
+  return kernelThroughShell((input) =>
+    machine.exec(["nsenter", `--net=/run/netns/${namespace}`, "--", "sh", "-s"], { input }),
+  );
+}
+
+/** Runs a shell command in a namespace. */
+export function inside(namespace: Namespace, command: string): Promise<string> {
+  return machine.run(["ip", "netns", "exec", namespace, "sh", "-c", command]);
+}
+
+/**
+ * Sends something to the server and returns its answer: the source it saw, or the error's name.
+ *
+ * @param options for `probe.py ask`, for instance `--device eth0`
+ */
+export async function ask(
+  namespace: Namespace,
+  protocol: "tcp" | "udp" | "bulk",
+  address: string,
+  options = "",
+): Promise<string> {
+  return (
+    await inside(namespace, `python3 /run/founat/probe.py ask ${protocol} ${address} ${options}`)
+  ).trim();
+}
+
+/** Sends a packet of the sender's own making; see `probe.py forge`. */
+export async function forge(
+  namespace: Namespace,
+  how: "fou" | "plain" | "bare",
+  packet: { to: string; source: string; destination: string; port?: number; size?: number },
+  payload: string,
+): Promise<void> {
+  const { to, source, destination, port = 9000, size = 0 } = packet;
+  await inside(
+    namespace,
+    `python3 /run/founat/probe.py forge ${how} --to ${to} --source ${source} --destination ${destination} ` +
+      `--port ${port} --size ${size} ${payload}`,
+  );
+}
+
+/** The datagrams that the server got: source, size and payload. */
+export async function seenOutside(): Promise<string[]> {
+  return (await machine.run(["cat", SERVER_LOG])).split("\n").filter((line) => line && line !== "ready");
+}
+
+/** Packets with the client's own address on their way to the outside. */
+export async function leaks(): Promise<number> {
+  const output = await inside("router", "nft list counter inet watch leaks");
+  return Number(/packets (\d+)/.exec(output)?.[1]);
+}
+
+/** Lines of conntrack's list that hold `text`. */
+export async function flows(namespace: Namespace, text: string): Promise<string[]> {
+  const list = await inside(namespace, "conntrack -L 2>/dev/null; conntrack -L -f ipv6 2>/dev/null");
+  return list.split("\n").filter((line) => line.includes(text));
+}
