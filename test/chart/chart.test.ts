@@ -1,0 +1,149 @@
+import { dirname } from "node:path";
+import { AGENT_SOCKET, HEALTH_PORTS } from "@egress-nat/crds";
+import { beforeAll, describe, expect, test } from "vitest";
+import { find, type Rendered, render, renderFailure } from "./render.ts";
+
+let objects: readonly Rendered[];
+
+beforeAll(async () => {
+  objects = await render();
+});
+
+const podOf = (kind: string, name: string) => find(objects, kind, name).spec.template.spec;
+const environment = (container: { env: { name: string; value?: string }[] }) =>
+  Object.fromEntries(container.env.map(({ name, value }) => [name, value]));
+
+describe("the node agent", () => {
+  const pod = () => podOf("DaemonSet", "egress-nat-node-agent");
+
+  test("has three capabilities and no privilege", () => {
+    expect(pod().containers.map(({ securityContext }: Rendered) => securityContext)).toMatchObject([
+      {
+        privileged: false,
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "SYS_ADMIN", "NET_RAW"] },
+      },
+    ]);
+  });
+
+  test("sees of its node what it needs, and network namespaces that come later", () => {
+    const mounts = pod().containers[0].volumeMounts;
+    expect(mounts.map(({ mountPath }: { mountPath: string }) => mountPath)).toEqual([
+      "/run/netns",
+      dirname(AGENT_SOCKET),
+      "/host/proc/sys/net",
+      "/host/opt/cni/bin",
+      "/host/etc/cni/net.d",
+    ]);
+    expect(mounts[0].mountPropagation).toBe("HostToContainer");
+  });
+
+  test("loads kernel modules in an init container that can do nothing else", () => {
+    const [init] = pod().initContainers;
+    expect(init.args).toEqual(["install-modules"]);
+    expect(init.securityContext.capabilities).toEqual({ drop: ["ALL"], add: ["SYS_MODULE"] });
+    expect(init.volumeMounts).toEqual([{ name: "modules", mountPath: "/lib/modules", readOnly: true }]);
+  });
+
+  test("runs on every node, cordoned ones too", () => {
+    expect(pod()).toMatchObject({
+      hostNetwork: true,
+      priorityClassName: "system-node-critical",
+      tolerations: [{ operator: "Exists" }],
+    });
+  });
+
+  test("mounts the CNI directories that the values name where the agent looks for them", async () => {
+    const rendered = await render({ nodeAgent: { cniBinDir: "/var/lib/cni/bin", cniConfDir: "/etc/cni" } });
+    for (const name of ["egress-nat-node-agent", "egress-nat-uninstall"]) {
+      const { volumes, containers } = find(rendered, "DaemonSet", name).spec.template.spec;
+      expect(volumes).toContainEqual({
+        name: "cni-bin",
+        hostPath: { path: "/var/lib/cni/bin", type: "DirectoryOrCreate" },
+      });
+      expect(volumes).toContainEqual({
+        name: "cni-conf",
+        hostPath: { path: "/etc/cni", type: "DirectoryOrCreate" },
+      });
+      expect(environment(containers[0])).toMatchObject({
+        CNI_BIN_DIR: "/host/opt/cni/bin",
+        CNI_CONF_DIR: "/host/etc/cni/net.d",
+      });
+    }
+  });
+});
+
+describe("the programs", () => {
+  test("have their images from one registry with one tag", async () => {
+    const rendered = await render({ image: { registry: "registry.example/team", tag: "9.9" } });
+    const text = JSON.stringify(rendered);
+    expect(new Set(text.match(/[\w./]+\/egress-nat-[\w-]+:[\w.]+/g))).toEqual(
+      new Set(
+        ["operator", "egress-pod", "node-agent"].map(
+          (name) => `registry.example/team/egress-nat-${name}:9.9`,
+        ),
+      ),
+    );
+  });
+
+  test("are told the ranges of the cluster and the log level", async () => {
+    const rendered = await render({ clusterRanges: ["10.244.0.0/16", "fd00:244::/56"], logLevel: "debug" });
+    for (const [kind, name] of [
+      ["Deployment", "egress-nat-operator"],
+      ["DaemonSet", "egress-nat-node-agent"],
+    ] as const) {
+      expect(environment(find(rendered, kind, name).spec.template.spec.containers[0])).toMatchObject({
+        CLUSTER_RANGES: "10.244.0.0/16,fd00:244::/56",
+        LOG_LEVEL: "debug",
+      });
+    }
+  });
+
+  test("are probed on the ports that they listen on", () => {
+    const port = (kind: string, name: string) => podOf(kind, name).containers[0].ports[0].containerPort;
+    expect(port("Deployment", "egress-nat-operator")).toBe(HEALTH_PORTS.operator);
+    expect(port("DaemonSet", "egress-nat-node-agent")).toBe(HEALTH_PORTS.nodeAgent);
+    expect(port("DaemonSet", "egress-nat-uninstall")).toBe(HEALTH_PORTS.nodeAgent);
+  });
+});
+
+describe("uninstalling", () => {
+  test("is refused by a hook before anything is deleted, with its output shown", () => {
+    expect(find(objects, "Job", "egress-nat-uninstall-check").metadata.annotations).toMatchObject({
+      "helm.sh/hook": "pre-delete",
+      "helm.sh/hook-output-log-policy": "hook-failed",
+    });
+  });
+
+  test("leaves no hook behind", () => {
+    const hooks = objects.filter(({ metadata }) => metadata.annotations?.["helm.sh/hook"]);
+    expect(hooks.length).toBeGreaterThan(0);
+    for (const { metadata } of hooks) {
+      expect(metadata.annotations?.["helm.sh/hook-delete-policy"]).toBe(
+        "before-hook-creation,hook-succeeded",
+      );
+    }
+  });
+
+  test("waits for the nodes with an account of its own, for the operator's is gone by then", () => {
+    const { serviceAccountName } = podOf("Job", "egress-nat-uninstall-wait");
+    expect(find(objects, "ServiceAccount", serviceAccountName).metadata.annotations?.["helm.sh/hook"]).toBe(
+      "post-delete",
+    );
+  });
+});
+
+describe("the values", () => {
+  test.each([
+    ["a misspelt key", { clusterRange: [] }, "clusterRange"],
+    ["a range that is none", { clusterRanges: ["pods"] }, "/clusterRanges/0"],
+    ["ranges as text", { clusterRanges: "10.0.0.0/8" }, "/clusterRanges"],
+    ["no operator", { operator: { replicas: 0 } }, "/operator/replicas"],
+    ["an unknown log level", { logLevel: "loud" }, "/logLevel"],
+    ["a registry with a slash at its end", { image: { registry: "registry.example/" } }, "/image/registry"],
+    ["a relative directory", { nodeAgent: { cniBinDir: "opt/cni/bin" } }, "/nodeAgent/cniBinDir"],
+  ])("are refused with %s", async (_, values, place) => {
+    expect(await renderFailure(values)).toContain(place);
+  });
+});

@@ -1,0 +1,40 @@
+import { join } from "node:path";
+import { execa } from "execa";
+import { parseAllDocuments } from "yaml";
+import { helmBinary } from "../cluster/kubectl.ts";
+
+export const CHART = join(import.meta.dirname, "../../config/helm/egress-nat");
+export const NAMESPACE = "egress-nat";
+
+// biome-ignore lint/suspicious/noExplicitAny: a test asserts on any field of any object.
+type Anything = any;
+
+/** One rendered object. */
+export interface Rendered {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly [field: string]: Anything;
+}
+
+/** What `helm install` would apply, hooks included, with these values. */
+export async function render(values: object = {}, namespace = NAMESPACE): Promise<readonly Rendered[]> {
+  const { stdout } = await helmTemplate(values, namespace);
+  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+}
+
+/** @returns what helm complains of */
+export async function renderFailure(values: object): Promise<string> {
+  return (await helmTemplate(values, NAMESPACE, false)).stderr;
+}
+
+/** The object of that kind and name, among those that are or are not hooks. */
+export function find(objects: readonly Rendered[], kind: string, name: string): Rendered {
+  const object = objects.find((candidate) => candidate.kind === kind && candidate.metadata.name === name);
+  if (object === undefined) throw new Error(`the chart has no ${kind} ${name}`);
+  return object;
+}
+
+async function helmTemplate(values: object, namespace: string, reject = true) {
+  const args = ["template", "egress-nat", CHART, "--namespace", namespace, "--values", "-"];
+  return execa(await helmBinary(), args, { input: JSON.stringify(values), reject });
+}
