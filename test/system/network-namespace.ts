@@ -14,8 +14,14 @@ export function netnsPath(name: string): string {
  * Runs a batch of `ip` commands in a network namespace: one process however many there are.
  *
  * @param commands without the leading "ip", such as "link set lo up"
+ * @param family for the commands that need to be told
  */
-export async function ipBatch(netns: string | undefined, commands: readonly string[]): Promise<void> {
-  const [file, ...arguments_] = inNetns(netns, ["ip", "-batch", "-"]) as [string, ...string[]];
-  await execa(file, arguments_, { input: `${commands.join("\n")}\n` });
+export async function ipBatch(
+  netns: string | undefined,
+  commands: readonly string[],
+  family?: "-4" | "-6",
+): Promise<void> {
+  const ip = ["ip", ...(family === undefined ? [] : [family]), "-batch", "-"];
+  const [file, ...args] = inNetns(netns, ip) as [string, ...string[]];
+  await execa(file, args, { input: `${commands.join("\n")}\n` });
 }

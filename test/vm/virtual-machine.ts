@@ -90,7 +90,12 @@ export class VirtualMachine {
   }
 
   isRunning(): boolean {
-    return this.#machine.pid() !== undefined;
+    return this.pid() !== undefined;
+  }
+
+  /** QEMU's pid while the machine runs. */
+  pid(): number | undefined {
+    return this.#machine.pid();
   }
 
   /** Runs a bash script, or a program and its arguments, to its end. */
@@ -184,13 +189,14 @@ export function qemuCommand(
     ...share("/", "root", ",readonly=on"),
     ...shares.flatMap((path, index) => share(path, `share${index}`, "")),
     ...disks.flatMap((file) => ["-drive", `file=${file},format=raw,if=virtio,snapshot=on`]),
-    "-netdev",
-    `user,id=exec,restrict=on,ipv6=off,net=198.18.255.0/24,` +
-      `hostfwd=tcp:127.0.0.1:${options.execPort ?? DEFAULT_EXEC_PORT}-198.18.255.15:7000`,
-    ...["-device", "virtio-net-pci,netdev=exec,mac=52:54:00:00:ff:01,romfile="],
     ...taps.flatMap((tap, index) => [
       ...["-netdev", `tap,id=tap${index},ifname=${tap.name},script=no,downscript=no`],
       ...["-device", `virtio-net-pci,netdev=tap${index},mac=${tap.mac},romfile=`],
     ]),
+    // The last card, so that the taps are eth0 and so on.
+    "-netdev",
+    `user,id=exec,restrict=on,ipv6=off,net=198.18.255.0/24,` +
+      `hostfwd=tcp:127.0.0.1:${options.execPort ?? DEFAULT_EXEC_PORT}-198.18.255.15:7000`,
+    ...["-device", "virtio-net-pci,netdev=exec,mac=52:54:00:00:ff:01,romfile="],
   ];
 }

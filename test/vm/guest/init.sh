@@ -26,7 +26,7 @@ done
 hostname "$VM_NAME"
 ip link set lo up
 
-# The first card leads to the host's exec channel only. It gets a namespace of its own, so that nothing under test
+# The last card leads to the host's exec channel only. It gets a namespace of its own, so that nothing under test
 # meets it. 198.18.255.0/24 is the network that QEMU's user-mode stack plays there.
 ip netns add exec-channel
 for card in /sys/class/net/*; do
