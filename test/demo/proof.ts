@@ -1,15 +1,8 @@
+import type { PlacedPod } from "../workload/gateways.ts";
 import type { SeenAs } from "../workload/probe-pod.ts";
 
-/** A gateway pod, or any other, with its addresses. */
-export interface Place {
-  readonly name: string;
-  readonly node: string;
-  readonly ipv4: string;
-  readonly ipv6: string;
-}
-
 /** A pod that asked the internet as whom it is seen. */
-export interface Witness extends Place {
+export interface Witness extends PlacedPod {
   readonly isClient: boolean;
   readonly seenAs: { readonly ipv4: SeenAs; readonly ipv6: SeenAs };
 }
@@ -31,7 +24,7 @@ export interface Proof {
 const FAMILIES = ["ipv4", "ipv6"] as const;
 
 /** Holds when every client is seen with the address of a gateway and everybody else with their own. */
-export function prove(witnesses: readonly Witness[], gateways: readonly Place[]): Proof {
+export function prove(witnesses: readonly Witness[], gateways: readonly PlacedPod[]): Proof {
   const rows: Row[] = [];
   const faults: string[] = [];
   for (const witness of witnesses) {

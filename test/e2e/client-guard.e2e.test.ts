@@ -1,10 +1,11 @@
 import { HEARTBEAT_PORT } from "@egress-nat/crds";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PlacedPod } from "../workload/gateways.ts";
 import { type CraftedPacket, type Probe, type ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
 import type { BothFamilies } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { describeOnline, type GatewayPod, gatewaysOf, kubectl, player, serviceOf } from "./kit/world.ts";
+import { describeOnline, gatewaysOf, kubectl, player, serviceOf } from "./kit/world.ts";
 
 const FAMILIES = ["ipv4", "ipv6"] as const;
 const LOCAL_PORT = 7778;
@@ -26,7 +27,7 @@ describeOnline("a client stays a client", (internet) => {
   let alice: ProbePod;
   let bob: ProbePod;
   let mallory: ProbePod;
-  let gateways: readonly GatewayPod[];
+  let gateways: readonly PlacedPod[];
   let vias: readonly BothFamilies[];
 
   beforeAll(async () => {

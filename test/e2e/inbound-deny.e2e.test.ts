@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PlacedPod } from "../workload/gateways.ts";
 import type { NodeShell } from "../workload/node-shell.ts";
 import type { ProbePod } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
-import { describeOnline, type GatewayPod, gatewaysOf, nodeOf, player } from "./kit/world.ts";
+import { describeOnline, gatewaysOf, nodeOf, player } from "./kit/world.ts";
 
 const TABLE = "inet e2e_default_deny";
 
@@ -12,7 +13,7 @@ describeOnline("a client whose node drops every new inbound flow to it", (intern
   let alice: ProbePod;
   let mallory: ProbePod;
   let node: NodeShell;
-  let gateways: readonly GatewayPod[];
+  let gateways: readonly PlacedPod[];
 
   beforeAll(async () => {
     [alice, mallory] = await Promise.all([player("alice"), player("mallory")]);

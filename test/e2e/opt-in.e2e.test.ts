@@ -1,10 +1,11 @@
 import { FOU_PORT } from "@egress-nat/crds";
 import { beforeAll, expect, test } from "vitest";
+import type { PlacedPod } from "../workload/gateways.ts";
 import { type CraftedPacket, type ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
 import type { BothFamilies } from "./kit/internet.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
-import { describeOnline, type GatewayPod, gatewaysOf, player, serviceOf } from "./kit/world.ts";
+import { describeOnline, gatewaysOf, player, serviceOf } from "./kit/world.ts";
 
 const LOCAL_PORT = 7777;
 
@@ -12,7 +13,7 @@ describeOnline("opting in", (internet) => {
   let alice: ProbePod;
   let bob: ProbePod;
   let mallory: ProbePod;
-  let gateways: readonly GatewayPod[];
+  let gateways: readonly PlacedPod[];
   let service: BothFamilies;
 
   beforeAll(async () => {

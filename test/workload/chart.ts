@@ -1,13 +1,32 @@
 import { join } from "node:path";
+import { z } from "zod";
+import type { Cluster } from "../cluster/cluster.ts";
 
 const CHART = join(import.meta.dirname, "../../config/helm/egress-nat");
 
 /** The Helm release of the product in test clusters. */
 export const RELEASE = { name: "egress-nat", namespace: "egress-nat" } as const;
 
+const INSTALL_TIMEOUT_MS = 360_000;
+
+const Releases = z.array(z.object({ name: z.string() }));
+
 /**
- * Arguments with which helm installs the product from the checkout, with the images that a test cluster's nodes have,
- * and waits until it runs.
+ * Installs the product from the checkout with the images that the nodes have, and waits until it runs. Where it is
+ * installed already its programs are started anew: their images may be other ones under the same names.
+ */
+export async function installChart(cluster: Cluster): Promise<void> {
+  const list = await cluster.helm(["list", "--namespace", RELEASE.namespace, "--output", "json"]);
+  const wasInstalled = Releases.parse(JSON.parse(list)).some(({ name }) => name === RELEASE.name);
+  const { podCidrs, serviceCidrs, nodeCidrs } = cluster.plan;
+  await cluster.helm(installArguments([...podCidrs, ...serviceCidrs, ...nodeCidrs]), {
+    timeoutMs: INSTALL_TIMEOUT_MS,
+  });
+  if (wasInstalled) await restartPrograms(cluster);
+}
+
+/**
+ * What follows `helm` to install the product.
  *
  * @param clusterRanges networks of pods, Services and nodes
  */
@@ -15,7 +34,7 @@ export function installArguments(clusterRanges: readonly string[]): string[] {
   const values = {
     image: { registry: "docker.io/library", tag: "test", pullPolicy: "Never" },
     clusterRanges,
-    // The nodes are emulated: what stands by takes time from what works.
+    // Nodes are emulated: what stands by takes time from what works.
     "operator.replicas": 1,
   };
   return [
@@ -24,4 +43,10 @@ export function installArguments(clusterRanges: readonly string[]): string[] {
     ...Object.entries(values).flatMap(([name, value]) => ["--set-json", `${name}=${JSON.stringify(value)}`]),
     ...["--wait", "--timeout", "5m"],
   ];
+}
+
+async function restartPrograms(cluster: Cluster): Promise<void> {
+  const part = ["--selector", "app.kubernetes.io/part-of=egress-nat", "--namespace", RELEASE.namespace];
+  await cluster.kubectl(["rollout", "restart", "deployments,daemonsets", ...part]);
+  await cluster.kubectl(["rollout", "status", "deployments,daemonsets", ...part, "--timeout=180s"]);
 }

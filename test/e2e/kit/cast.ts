@@ -3,6 +3,7 @@ import { clientOf, egress, namespace, nodeShell, probePod, probeProgram } from "
 import { nodeShellName } from "../../workload/node-shell.ts";
 import type { InternetAccess } from "./internet.ts";
 import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./names.ts";
+import type { World } from "./world.ts";
 
 /** The pods that stay up for all test files: starting one takes seconds. */
 export const CAST = {
@@ -19,9 +20,7 @@ export const CAST = {
 /** Applies the Egresses that all test files use, and the cast, and waits until all of it is ready. */
 export async function setTheStage(
   kubectl: Kubectl,
-  image: string,
-  nodes: readonly string[],
-  internet: InternetAccess | undefined,
+  { image, nodes, internet }: Pick<World, "image" | "nodes" | "internet">,
 ): Promise<void> {
   const [first = "", second = first] = nodes;
   await kubectl.apply(...[NAMESPACE, INTERNET_EGRESS.namespace, OFFICE_EGRESS.namespace].map(namespace));

@@ -1,6 +1,7 @@
-import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
 import { describe, inject, test } from "vitest";
 import { z } from "zod";
+import type { PlacedPod } from "../../workload/gateways.ts";
+import * as gateways from "../../workload/gateways.ts";
 import { Kubectl, type Manifest } from "../../workload/kubectl.ts";
 import type { EgressName } from "../../workload/manifests.ts";
 import { NodeShell, nodeShellName } from "../../workload/node-shell.ts";
@@ -14,10 +15,8 @@ export interface World {
   /** kubectl and helm with the arguments that name the cluster, and what must run before them. */
   readonly kubectl: readonly string[];
   readonly helm: readonly string[];
-  /** Arguments of `helm install` for the product. */
-  readonly chart: readonly string[];
-  /** Two nodes at least. */
-  readonly nodes: readonly ClusterNode[];
+  /** Names of two nodes at least. */
+  readonly nodes: readonly string[];
   /** Image of the test pods. */
   readonly image: string;
   /** Absent on a cluster that is not the tests' own. */
@@ -26,11 +25,6 @@ export interface World {
   readonly apiserver?: { readonly stop: readonly string[]; readonly start: readonly string[] };
   /** Repeat what is worth repeating. */
   readonly long: boolean;
-}
-
-export interface ClusterNode {
-  readonly name: string;
-  readonly ipv4: string;
 }
 
 declare module "vitest" {
@@ -62,42 +56,14 @@ export function describeOnline(name: string, cases: (internet: Internet) => void
   }
 }
 
-/** A gateway of an Egress that is ready. */
-export interface GatewayPod {
-  readonly name: string;
-  readonly node: string;
-  readonly ipv4: string;
-  readonly ipv6: string;
+/** The gateway pods of an Egress that are not being deleted. */
+export function gatewaysOf(egress: EgressName): Promise<PlacedPod[]> {
+  return gateways.gatewaysOf(kubectl, egress);
 }
 
-const Pods = z.object({
-  items: z.array(
-    z.object({
-      metadata: z.object({ name: z.string(), deletionTimestamp: z.string().optional() }),
-      spec: z.object({ nodeName: z.string().optional() }),
-      status: z.object({ podIPs: z.array(z.object({ ip: z.string() })).default([]) }),
-    }),
-  ),
-});
-
-/** The gateway pods of an Egress that are not being deleted. */
-export async function gatewaysOf({ namespace, name }: EgressName): Promise<GatewayPod[]> {
-  const { items } = await kubectl.get(
-    Pods,
-    "pods",
-    "-n",
-    namespace,
-    "-l",
-    `${EGRESS_LABEL}=${labelValue(name)}`,
-  );
-  return items
-    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-    .map(({ metadata, spec, status }) => ({
-      name: metadata.name,
-      node: spec.nodeName ?? "",
-      ipv4: status.podIPs.map(({ ip }) => ip).find((ip) => ip.includes(".")) ?? "",
-      ipv6: status.podIPs.map(({ ip }) => ip).find((ip) => ip.includes(":")) ?? "",
-    }));
+/** Waits until an Egress has all the gateways that it asks for. */
+export function gatewaysReady(egress: EgressName): Promise<void> {
+  return gateways.gatewaysReady(kubectl, egress);
 }
 
 const Service = z.object({ spec: z.object({ clusterIPs: z.array(z.string()) }) });
@@ -109,12 +75,6 @@ export async function serviceOf({ namespace, name }: EgressName): Promise<BothFa
     ipv4: spec.clusterIPs.find((ip) => ip.includes(".")) ?? "",
     ipv6: spec.clusterIPs.find((ip) => ip.includes(":")) ?? "",
   };
-}
-
-/** Waits until an Egress has all the gateways that it asks for. */
-export async function gatewaysReady({ namespace, name }: EgressName): Promise<void> {
-  await kubectl.wait(["egress", name, "-n", namespace], "condition=Available");
-  await kubectl.run(["rollout", "status", `deployment/${name}`, "-n", namespace, "--timeout=120s"]);
 }
 
 const Events = z.object({ items: z.array(z.object({ message: z.string() })) });

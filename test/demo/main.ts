@@ -1,0 +1,93 @@
+import { program } from "commander";
+import { Listr, PRESET_TIMER } from "listr2";
+import type { Cluster } from "../cluster/cluster.ts";
+import { upCluster } from "../cluster/up.ts";
+import { imageTarballs } from "../images/index.ts";
+import { aligned } from "../system/table.ts";
+import { installChart } from "../workload/chart.ts";
+import { gatewaysOf } from "../workload/gateways.ts";
+import { Kubectl } from "../workload/kubectl.ts";
+import { type Proof, prove } from "./proof.ts";
+import { EGRESS, setTheScene, witnesses } from "./scene.ts";
+
+/** The name that `npm run cluster` takes when none is given. */
+const CLUSTER = "demo";
+
+const RENDERER = process.stdout.isTTY ? "default" : "simple";
+
+program
+  .name("npm run demo")
+  .description(
+    `Shows the product at work: brings up a Kubernetes cluster of two nodes on this machine, installs the Helm chart,
+makes an Egress with two gateways for the whole internet, and lets pods ask the internet as whom it sees them.
+It fails unless clients are seen with the address of a gateway and a bystander with its own. Needs root.`,
+  )
+  .action(demo);
+
+await program.parseAsync();
+
+async function demo(): Promise<void> {
+  const startedAt = performance.now();
+  console.log("A cluster of two nodes");
+  const cluster = await upCluster({
+    name: CLUSTER,
+    nodes: 2,
+    ranges: "private",
+    proxyMode: "nftables",
+    lifetime: "detached",
+    images: imageTarballs,
+    renderer: RENDERER,
+  });
+  console.log("\nThe product, its gateways and its clients");
+  const { rows, faults } = await perform(cluster);
+
+  const cells = rows.map(({ pod, node, gateway, address }) => [`${pod} on ${node}`, gateway, address]);
+  console.log(`\n${aligned([["CLIENT", "GATEWAY", "SEEN BY THE INTERNET AS"], ...cells]).join("\n")}\n`);
+  if (faults.length > 0) {
+    console.error(`The demo failed:\n${faults.map((fault) => `  ${fault}`).join("\n")}\n`);
+    process.exitCode = 1;
+  } else {
+    console.log(
+      "Clients are seen as their gateways, on every node, v4 and v6; the bystander is seen as itself.",
+    );
+    console.log(`It took ${Math.round((performance.now() - startedAt) / 1000)} s.\n`);
+  }
+  console.log("The cluster is up. Look around:");
+  console.log("  npm run cluster -- kubectl get egress -A");
+  console.log("  npm run cluster -- kubectl get egressclientslices -A -o yaml");
+  console.log("  npm run cluster -- shell");
+  console.log("End it:");
+  console.log("  npm run cluster -- down");
+}
+
+/** Installs the product, sets the scene and asks the pods. */
+async function perform(cluster: Cluster): Promise<Proof> {
+  const kubectl = new Kubectl(cluster.kubectlCommand);
+  const nodes = cluster.nodes.map(({ name }) => name);
+  let proof: Proof | undefined;
+  await new Listr(
+    [
+      {
+        title: "The images of this checkout on every node",
+        task: async () => cluster.loadImages(await imageTarballs()),
+      },
+      { title: "helm install", task: () => installChart(cluster) },
+      {
+        title: "An Egress with two gateways, a client on each node, a bystander",
+        task: () => setTheScene(kubectl, nodes),
+      },
+      {
+        title: "What the internet sees",
+        task: async () => {
+          const seen = await witnesses(kubectl, nodes, cluster.plan.internet.wide);
+          proof = prove(seen, await gatewaysOf(kubectl, EGRESS));
+        },
+      },
+    ],
+    {
+      renderer: RENDERER,
+      rendererOptions: { timer: PRESET_TIMER },
+    },
+  ).run();
+  return proof as unknown as Proof;
+}

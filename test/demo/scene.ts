@@ -1,0 +1,68 @@
+import { gatewaysReady } from "../workload/gateways.ts";
+import type { Kubectl } from "../workload/kubectl.ts";
+import { clientOf, egress, namespace, probePod, probeProgram } from "../workload/manifests.ts";
+import { ProbePod } from "../workload/probe-pod.ts";
+import type { Witness } from "./proof.ts";
+
+const NAMESPACE = "demo";
+const IMAGE = "egress-nat-toolbox:test";
+
+/** The Egress of the demo. */
+export const EGRESS = { namespace: "internet-egress", name: "nat" } as const;
+
+interface Role {
+  readonly name: string;
+  readonly isClient: boolean;
+}
+
+/** The pods of the demo: a client on each node, and one that is none. */
+function roles(nodes: readonly string[]): readonly (Role & { readonly node: string })[] {
+  const [first = ""] = nodes;
+  return [
+    ...nodes.map((node, index) => ({ name: `client-${index + 1}`, node, isClient: true })),
+    { name: "bystander", node: first, isClient: false },
+  ];
+}
+
+/** Applies the Egress and the pods, and waits until they are ready. */
+export async function setTheScene(kubectl: Kubectl, nodes: readonly string[]): Promise<void> {
+  await kubectl.apply(namespace(EGRESS.namespace), namespace(NAMESPACE));
+  await kubectl.apply(
+    egress(EGRESS, { replicas: 2, destinations: ["0.0.0.0/0", "::/0"] }),
+    await probeProgram(NAMESPACE),
+    ...roles(nodes).map(({ name, node, isClient }) =>
+      probePod({
+        name,
+        namespace: NAMESPACE,
+        image: IMAGE,
+        node,
+        annotations: isClient ? clientOf(EGRESS) : {},
+      }),
+    ),
+  );
+  await gatewaysReady(kubectl, EGRESS);
+  await Promise.all(roles(nodes).map(({ name }) => ProbePod.ready(kubectl, NAMESPACE, name)));
+}
+
+/** Has every pod ask the internet as whom it is seen. */
+export function witnesses(
+  kubectl: Kubectl,
+  nodes: readonly string[],
+  internet: { readonly ipv4: string; readonly ipv6: string },
+): Promise<Witness[]> {
+  return Promise.all(
+    roles(nodes).map(async ({ name, isClient }) => {
+      const pod = await ProbePod.ready(kubectl, NAMESPACE, name);
+      const [ipv4, ipv6] = await pod.seenBy([internet.ipv4, internet.ipv6]);
+      const nobody = { tcp: "no answer", udp: "no answer" };
+      return {
+        name,
+        isClient,
+        node: pod.node,
+        ipv4: pod.ipv4,
+        ipv6: pod.ipv6,
+        seenAs: { ipv4: ipv4 ?? nobody, ipv6: ipv6 ?? nobody },
+      };
+    }),
+  );
+}

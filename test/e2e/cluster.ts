@@ -1,0 +1,95 @@
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { z } from "zod";
+import { type Cluster, isUp, removeCluster } from "../cluster/cluster.ts";
+import { helmBinary, kubectlBinary } from "../cluster/kubectl.ts";
+import { upCluster } from "../cluster/up.ts";
+import { imageTarballs } from "../images/index.ts";
+import { installChart } from "../workload/chart.ts";
+import { Kubectl } from "../workload/kubectl.ts";
+import { setTheStage } from "./kit/cast.ts";
+import { type Settings, settingsFrom } from "./kit/settings.ts";
+import type { World } from "./kit/world.ts";
+
+const NAME = "e2e";
+const CLUSTER_PROGRAM = join(import.meta.dirname, "../cluster/main.ts");
+
+/**
+ * Makes the world of the e2e tests: a cluster with the product installed by helm, two Egresses and the pods that all
+ * test files use. What is returned takes it away again.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const settings = settingsFrom(process.env);
+  const { world, end } = await (settings.kubeconfig === undefined
+    ? ownCluster(settings)
+    : givenCluster(settings, settings.kubeconfig));
+  await setTheStage(new Kubectl(world.kubectl), world);
+  project.provide("world", world);
+  return end;
+}
+
+interface Prepared {
+  readonly world: World;
+  readonly end: () => Promise<void>;
+}
+
+async function ownCluster({ keepCluster, image, long, ranges, proxyMode }: Settings): Promise<Prepared> {
+  if (!keepCluster) await removeCluster(NAME);
+  // One cluster is what two cores carry.
+  if (await isUp("demo")) {
+    console.log("ending the demo's cluster");
+    await removeCluster("demo");
+  }
+  const cluster = await upCluster({
+    name: NAME,
+    nodes: 2,
+    ranges,
+    proxyMode,
+    lifetime: keepCluster ? "detached" : "owner",
+    images: imageTarballs,
+    renderer: "simple",
+  });
+  if (keepCluster) await cluster.loadImages(await imageTarballs());
+  await installChart(cluster);
+  return {
+    world: worldOf(cluster, image, long),
+    end: async () => {
+      if (!keepCluster) await removeCluster(NAME);
+    },
+  };
+}
+
+function worldOf(cluster: Cluster, image: string, long: boolean): World {
+  const { wide, narrow, narrowTen, lowMtu, metadata } = cluster.plan.internet;
+  const program = [process.execPath, "--conditions=source", CLUSTER_PROGRAM];
+  return {
+    kubectl: cluster.kubectlCommand,
+    helm: cluster.helmCommand,
+    nodes: cluster.nodes.map(({ name }) => name),
+    image,
+    long,
+    internet: { wide, narrow, narrowTen, lowMtu, metadata, inside: cluster.insideInternet },
+    apiserver: {
+      stop: [...program, "stop", "apiserver", "--name", NAME],
+      start: [...program, "start", "apiserver", "--name", NAME],
+    },
+  };
+}
+
+const Nodes = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })).min(2) });
+
+async function givenCluster({ image, long }: Settings, kubeconfig: string): Promise<Prepared> {
+  const flag = `--kubeconfig=${kubeconfig}`;
+  const command = [await kubectlBinary(), flag];
+  const { items } = await new Kubectl(command).get(Nodes, "nodes");
+  return {
+    world: {
+      kubectl: command,
+      helm: [await helmBinary(), flag],
+      nodes: items.map(({ metadata }) => metadata.name),
+      image,
+      long,
+    },
+    end: async () => undefined,
+  };
+}
