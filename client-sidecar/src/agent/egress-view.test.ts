@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { EndpointSlice, mergeEndpoints } from "./egress-view.ts";
+
+function slice(name: string, ...endpoints: object[]): EndpointSlice {
+  return EndpointSlice.parse({ metadata: { name, namespace: "internet", uid: name }, endpoints });
+}
+
+function endpoint(address: string, uid: string, conditions: object = { ready: true }) {
+  return { addresses: [address], conditions, targetRef: { kind: "Pod", name: `pod-${uid}`, uid } };
+}
+
+describe("the gateways behind EndpointSlices", () => {
+  it("have their addresses of both families", () => {
+    const slices = [slice("v4", endpoint("10.244.1.7", "a")), slice("v6", endpoint("fd00:244:1::7", "a"))];
+    expect(mergeEndpoints(slices)).toEqual([
+      { name: "pod-a", addresses: ["10.244.1.7", "fd00:244:1::7"], ready: true, serving: true },
+    ]);
+  });
+
+  it("that are being moved from one slice to another stand there once", () => {
+    const slices = [
+      slice("old", endpoint("10.244.1.7", "a", { ready: false })),
+      slice("new", endpoint("10.244.1.7", "a")),
+    ];
+    expect(mergeEndpoints(slices)).toMatchObject([{ addresses: ["10.244.1.7"], ready: true }]);
+  });
+
+  it.each([
+    [{}, { ready: true, serving: true }],
+    [{ ready: null }, { ready: true, serving: true }],
+    [
+      { ready: false, serving: true, terminating: true },
+      { ready: false, serving: true },
+    ],
+    [{ ready: false }, { ready: false, serving: false }],
+  ])("with the conditions %j are %j", (conditions, expected) => {
+    expect(mergeEndpoints([slice("s", endpoint("10.244.1.7", "a", conditions))])).toMatchObject([expected]);
+  });
+
+  it("are none where a slice has none", () => {
+    const empty = { metadata: { name: "s", namespace: "internet", uid: "s" }, endpoints: null };
+    expect(mergeEndpoints([EndpointSlice.parse(empty)])).toEqual([]);
+  });
+});

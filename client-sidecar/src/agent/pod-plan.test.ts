@@ -1,0 +1,123 @@
+import type { Egress } from "@egress-nat/crds";
+import { describe, expect, it } from "vitest";
+import { clientRecord } from "../testing/client-record.ts";
+import { egress } from "../testing/egress.ts";
+import type { EgressView, Gateway } from "./egress-view.ts";
+import { assertUsable, clientConfig, parseClientAnnotations, recordEgress } from "./pod-plan.ts";
+
+const NAT = { namespace: "internet", name: "nat" };
+const READY: Gateway = {
+  name: "nat-1",
+  addresses: ["10.244.1.7", "fd00:244:1::7"],
+  ready: true,
+  serving: true,
+};
+const DRAINING: Gateway = { name: "nat-2", addresses: ["10.244.1.8"], ready: false, serving: true };
+const DEAD: Gateway = { name: "nat-3", addresses: ["10.244.1.9"], ready: false, serving: false };
+
+function viewOf(object: Egress | undefined, gateways: readonly Gateway[]): EgressView {
+  return { egress: () => object, gateways: () => gateways };
+}
+
+describe("annotations", () => {
+  it("name Egresses in their order, each once", () => {
+    expect(
+      parseClientAnnotations({
+        "egress.coil.cybozu.com/office": "vpn, nat,vpn",
+        "example.com/other": "x",
+        "egress.coil.cybozu.com/internet": "nat",
+      }),
+    ).toEqual([{ namespace: "office", name: "vpn" }, { namespace: "office", name: "nat" }, NAT]);
+  });
+
+  it.each([
+    ["egress.coil.cybozu.com/internet", ""],
+    ["egress.coil.cybozu.com/internet", "nat,"],
+    ["egress.coil.cybozu.com/internet", "Nat"],
+    ["egress.coil.cybozu.com/internet", "a b"],
+    ["egress.coil.cybozu.com/internet", "-nat"],
+    ["egress.coil.cybozu.com/", "nat"],
+    ["egress.coil.cybozu.com/a/b", "nat"],
+  ])("%s: %j are refused, with the right way to write them", (key, value) => {
+    expect(() => parseClientAnnotations({ [key]: value })).toThrow(
+      expect.objectContaining({
+        code: 100,
+        details: expect.stringMatching(/write egress\.coil\.cybozu\.com\/<namespace/),
+      }),
+    );
+  });
+});
+
+describe("an Egress is usable", () => {
+  const both = ["10.244.0.5", "fd00:244::5"];
+  const dual = { destinations: ["0.0.0.0/0", "::/0"] };
+
+  it.each<[string, Egress, readonly Gateway[], readonly string[]]>([
+    ["with a ready gateway", egress(), [READY], both],
+    ["with a gateway that only drains, as with kube-proxy", egress(), [DRAINING], both],
+    ["for one family of a dual-stack pod", egress(dual), [READY], both],
+    ["for a pod of one of its families", egress(dual), [READY], ["10.244.0.5"]],
+    ["without a gateway, when it says so", egress({ clientStartup: "Immediate" }, []), [], both],
+  ])("%s", (_, object, gateways, addresses) => {
+    expect(() => assertUsable(NAT, object, gateways, addresses)).not.toThrow();
+  });
+
+  it.each<[string, Egress | undefined, readonly Gateway[], readonly string[], number, RegExp]>([
+    ["does not exist", undefined, [], both, 11, /internet\/nat does not exist/],
+    ["has no gateway", egress(), [], both, 11, /no gateway that is ready/],
+    ["has only dead gateways", egress(), [DEAD], both, 11, /no gateway that is ready/],
+    ["has no Service yet", egress({}, []), [READY], both, 11, /no gateway that is ready/],
+    [
+      "has another family",
+      egress(),
+      [READY],
+      ["fd00:244::5"],
+      100,
+      /only ipv4 destinations, the pod only ipv6/,
+    ],
+  ])("but not when it %s", (_, object, gateways, addresses, code, message) => {
+    const check = () => assertUsable(NAT, object, gateways, addresses);
+    expect(check).toThrow(message);
+    expect(check).toThrow(expect.objectContaining({ code, details: expect.any(String) }));
+  });
+});
+
+describe("a client's configuration", () => {
+  const RANGES = ["10.96.0.0/16"];
+
+  it("sends to the Service, and takes from it and from every gateway that may still send", () => {
+    const object = egress(
+      { destinations: ["0.0.0.0/0", "::/0"], fouSourcePortAuto: true, originatingOnly: false },
+      ["10.96.0.10", "fd00:96::10"],
+    );
+    const config = clientConfig(clientRecord(), viewOf(object, [READY, DRAINING, DEAD]), RANGES);
+    expect(config).toEqual({
+      uplink: "eth0",
+      clusterRanges: RANGES,
+      egresses: [
+        {
+          name: "internet/nat",
+          destinations: ["0.0.0.0/0", "::/0"],
+          excluded: [],
+          gateway: { ipv4: "10.96.0.10", ipv6: "fd00:96::10" },
+          peers: ["10.244.1.7", "10.244.1.8", "10.244.1.9", "10.96.0.10", "fd00:244:1::7", "fd00:96::10"],
+          port: 5555,
+          sourcePortAuto: true,
+          originatingOnly: false,
+        },
+      ],
+    });
+  });
+
+  it("has no gateway in a family in which none serves: it fails closed", () => {
+    const object = egress({}, ["10.96.0.10", "fd00:96::10"]);
+    const config = clientConfig(clientRecord(), viewOf(object, [DRAINING]), RANGES);
+    expect(config.egresses[0]?.gateway).toEqual({ ipv4: "10.96.0.10" });
+  });
+
+  it("guards what was last known of an Egress that is gone", () => {
+    const record = clientRecord({ egresses: [recordEgress(egress({ destinations: ["192.0.2.0/24"] }))] });
+    const config = clientConfig(record, viewOf(undefined, []), RANGES);
+    expect(config.egresses[0]).toMatchObject({ destinations: ["192.0.2.0/24"], gateway: {}, peers: [] });
+  });
+});
