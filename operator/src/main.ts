@@ -4,14 +4,14 @@ import { runProgram } from "@egress-nat/program";
 import { installationCheck } from "./installation/installation-check.ts";
 import { uninstallCheck } from "./installation/uninstall-check.ts";
 import { uninstallWait } from "./installation/uninstall-wait.ts";
-import { serve } from "./serve.ts";
 
 const EXIT_USAGE = 64;
 
 const [command = "serve"] = process.argv.slice(2);
 switch (command) {
   case "serve":
-    await runProgram("egress-nat-operator", serve);
+    // What only the operator needs is most of the bundle.
+    await runProgram("egress-nat-operator", (await import("./serve.ts")).serve);
     break;
   case "installation-check":
     await runProgram("egress-nat-installation-check", installationCheck);

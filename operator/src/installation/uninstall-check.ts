@@ -53,11 +53,14 @@ export class EgressesLeft extends Error {
       .slice(0, SHOWN)
       .join(", ")
       .concat(egresses.length > SHOWN ? ", ..." : "");
+    const [are, them, their] =
+      egresses.length === 1
+        ? ["is 1 Egress", "it", "its"]
+        : [`are ${egresses.length} Egresses`, "them", "their"];
     super(
-      `egress-nat is not uninstalled: there ${egresses.length === 1 ? "is" : "are"} ${egresses.length} ` +
-        `Egress${egresses.length === 1 ? "" : "es"} (${names}), and their clients would be cut off.\n` +
-        "List them:\n\n    kubectl get egresses -A\n\n" +
-        "Delete them, move their clients elsewhere, and run `helm uninstall` again.",
+      `egress-nat is not uninstalled: there ${are} (${names}), and ${their} clients would be cut off.\n` +
+        `List ${them}:\n\n    kubectl get egresses -A\n\n` +
+        `Delete ${them}, move ${their} clients elsewhere, and run \`helm uninstall\` again.`,
     );
     this.name = "EgressesLeft";
   }
