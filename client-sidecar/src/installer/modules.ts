@@ -9,9 +9,7 @@ import { InstallError } from "./error.ts";
 /** Nothing loads these by itself in a pod's network namespace: tunnels, and what the rule sets use. */
 const MODULES: readonly string[] = [
   ...["fou", "fou6", "ipip", "ip6_tunnel"],
-  ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_masq", "nft_nat"],
-  ...["nft_reject_inet", "nft_reject_ipv4", "nft_reject_ipv6", "nft_fib_inet", "nft_limit"],
-  ...["nf_conntrack_netlink"],
+  ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_masq", "nft_reject_inet", "nf_conntrack_netlink"],
 ];
 
 const REMEDY =
@@ -36,17 +34,14 @@ const ofThisNode: ModuleEffects = {
  * @throws InstallError `modules-missing` that names every module that cannot be loaded, and the remedy
  */
 export async function installModules({ load, isLoaded }: ModuleEffects = ofThisNode): Promise<void> {
-  const failures: string[] = [];
+  const failures = new Map<string, unknown>();
   for (const module of MODULES.filter((name) => !isLoaded(name))) {
-    try {
-      await load(module);
-    } catch (error) {
-      failures.push(`${module} (${error instanceof Error ? error.message.trim() : error})`);
-    }
+    await load(module).catch((error: unknown) => failures.set(module, error));
   }
-  if (failures.length === 0) return;
-  throw new InstallError(
-    "modules-missing",
-    `kernel ${release()} of this node cannot load ${failures.join(", ")}: ${REMEDY}`,
-  );
+  if (failures.size === 0) return;
+  const names = [...failures.keys()].join(", ");
+  const [cause] = failures.values();
+  throw new InstallError("modules-missing", `kernel ${release()} of this node has no ${names}: ${REMEDY}`, {
+    cause,
+  });
 }
