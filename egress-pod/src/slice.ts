@@ -1,5 +1,5 @@
-import { isIPv4, SocketAddress } from "node:net";
-import { EgressClientSlice, ObjectMeta, SliceClient } from "@egress-nat/crds";
+import { isIP, isIPv4, SocketAddress } from "node:net";
+import { EgressClientSlice, ObjectMeta } from "@egress-nat/crds";
 import type { Logger } from "@egress-nat/program";
 import { z } from "zod";
 
@@ -16,7 +16,14 @@ const Envelope = z.object({
   clients: z.array(z.unknown()),
 });
 
-const Entry = SliceClient.pick({ uid: true, addresses: true, addedAt: true });
+// Only what is needed here, and cheaper than the schema of the API, whose rules the apiserver has enforced already.
+const Entry = z.object({
+  uid: z.string(),
+  addresses: z.array(
+    z.string().refine((text) => isIP(text) !== 0, { error: ({ input }) => `${input} is no address` }),
+  ),
+  addedAt: z.string().refine((text) => !Number.isNaN(Date.parse(text)), "not a time"),
+});
 
 /** What a gateway needs of an EgressClientSlice. Ten thousand clients are kept in this form. */
 export interface GatewaySlice {

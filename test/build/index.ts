@@ -15,7 +15,7 @@ const PROGRAMS = [
 ];
 
 /** The CNI plugin as it is put on nodes. */
-export const PLUGIN_EXECUTABLE = join(ROOT, "client-sidecar/dist/cni", CNI_PLUGIN);
+export const PLUGIN_EXECUTABLE = join(ROOT, "client-sidecar/dist/plugin", CNI_PLUGIN);
 
 /**
  * Makes `dist/bundle` of every program, and the CNI plugin, as far as their sources have changed.

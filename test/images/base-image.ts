@@ -2,6 +2,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
 import { contentHash } from "../system/cache.ts";
+import { needCommands } from "../system/debian-packages.ts";
 import { TestBedError } from "../system/failure.ts";
 import { type CachedImage, cachedImage, storedName } from "./image.ts";
 import { writeImage } from "./oci-layout.ts";
@@ -53,7 +54,7 @@ const NAME = "egress-nat-toolbox:test";
  * is the Debian mirror needed.
  *
  * @param root the checkout
- * @throws TestBedError `mmdebstrap-missing`, `mmdebstrap-failed`
+ * @throws TestBedError `packages-missing`, `mmdebstrap-failed`
  */
 export async function baseImage(root: string): Promise<CachedImage> {
   const nodePackage = join(root, `node_modules/node-linux-${process.arch}`);
@@ -74,17 +75,12 @@ export async function baseImage(root: string): Promise<CachedImage> {
 }
 
 async function mmdebstrap(args: readonly string[]): Promise<void> {
+  await needCommands(["mmdebstrap"]);
   const result = await execa("mmdebstrap", args, {
     env: { SOURCE_DATE_EPOCH: "0" },
     reject: false,
     all: true,
   });
-  if (result.code === "ENOENT") {
-    throw new TestBedError(
-      "mmdebstrap-missing",
-      "the command mmdebstrap was not found: apt-get install mmdebstrap",
-    );
-  }
   if (result.failed) {
     throw new TestBedError(
       "mmdebstrap-failed",

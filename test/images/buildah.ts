@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { execa } from "execa";
 import { CACHE_FOLDER } from "../system/cache.ts";
+import { needCommands } from "../system/debian-packages.ts";
 import { TestBedError } from "../system/failure.ts";
 
 // vfs and chroot work everywhere, also where there are no user namespaces and no overlay file system.
@@ -20,7 +21,7 @@ export interface Build {
  * Builds an ordinary Dockerfile, with no network and no daemon.
  *
  * @param destination a folder for the image, in the form of buildah's `dir:` transport with layers uncompressed
- * @throws TestBedError `buildah-missing`, `image-build-failed`
+ * @throws TestBedError `packages-missing`, `image-build-failed`
  */
 export async function buildImage(build: Build, destination: string): Promise<void> {
   // A relative reference, because buildah derives the name of the image from it.
@@ -52,6 +53,7 @@ export async function buildImage(build: Build, destination: string): Promise<voi
 }
 
 async function buildah(args: readonly string[], cwd: string): Promise<void> {
+  await needCommands(["buildah"]);
   const storage = join(CACHE_FOLDER, "buildah");
   await mkdir(storage, { recursive: true });
   const result = await execa(
@@ -64,9 +66,6 @@ async function buildah(args: readonly string[], cwd: string): Promise<void> {
       all: true,
     },
   );
-  if (result.code === "ENOENT") {
-    throw new TestBedError("buildah-missing", "the command buildah was not found: apt-get install buildah");
-  }
   if (result.failed) {
     throw new TestBedError(
       "image-build-failed",

@@ -18,7 +18,7 @@ export async function productImage(
   base: CachedImage,
 ): Promise<CachedImage> {
   const name = `${image}:test`;
-  const folders = [join(workspace, "dist/bundle"), join(workspace, "dist/cni")];
+  const folders = [join(workspace, "dist/bundle"), join(workspace, "dist/plugin")];
   const files = [join(workspace, "Dockerfile"), ...(await Promise.all(folders.map(filesBelow))).flat()];
   const names = files.map((file) => relative(workspace, file));
   const key = await contentHash({ texts: [base.digest, ...names], files });

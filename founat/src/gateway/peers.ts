@@ -1,3 +1,4 @@
+import { isIPv4 } from "node:net";
 import { formatAddress, parseAddress } from "../cidr.ts";
 import { FounatError } from "../error.ts";
 import type { Family } from "../family.ts";
@@ -156,6 +157,8 @@ function ofFamily(family: Family, peers: Peers): [string, Peer][] {
 }
 
 function canonicalAddress(address: string): string {
+  // IPv4 has one spelling only; ten thousand clients should not go through a parser for that.
+  if (isIPv4(address)) return address;
   const { family, value } = parseAddress(address);
   return formatAddress(family, value);
 }

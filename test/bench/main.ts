@@ -1,0 +1,38 @@
+import { Command, InvalidArgumentError } from "commander";
+import { benchClients } from "./clients/bench.ts";
+import { benchCniAdd } from "./cni-add.ts";
+import { formatReport, isReached, type Report, reportJson } from "./report.ts";
+
+// npm run bench -- NAME [--json]: each benchmark compares the product with what it replaces, in one run.
+const program = new Command("bench")
+  .description("Measures how fast egress-nat is beside what it replaces, as ratios of medians.")
+  .option("--json", "print the report as JSON, with all samples");
+
+function bench(
+  name: string,
+  description: string,
+  rounds: number,
+  run: (rounds: number) => Promise<Report>,
+): void {
+  program
+    .command(name)
+    .description(description)
+    .option("--rounds <count>", "how many samples of each to take", positiveInteger, rounds)
+    .action(async (options: { rounds: number }) => {
+      const report = await run(options.rounds);
+      const { json } = program.opts<{ json?: boolean }>();
+      console.log(json ? JSON.stringify(reportJson(report), undefined, 2) : formatReport(report));
+      if (!report.targets.every(isReached)) process.exitCode = 1;
+    });
+}
+
+function positiveInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError("not a positive whole number");
+  return value;
+}
+
+bench("cni-add", "what a pod that is no client pays for the CNI plugin", 100, benchCniAdd);
+bench("clients", "how fast a gateway takes in 10,000 clients, and one more", 5, benchClients);
+
+await program.parseAsync();
