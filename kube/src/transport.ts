@@ -153,21 +153,20 @@ class HttpsTransport implements Transport {
       if (isSuccess(response)) return response;
 
       const error = await refusal(request, response);
-      if (error.status === 401) {
-        this.#credentials.invalidate();
-        if (attempt > 1 || (await this.#credentials.read()).authorization === authentication.authorization)
-          throw error;
-        this.#logger.info(
-          { path: request.path },
-          "credentials were refused, trying those that replaced them",
-        );
-        continue;
-      }
+      if (attempt >= MAX_ATTEMPTS) throw error;
+      if (error.status === 401 && (await this.#hasReplaced(authentication))) continue;
       const delayMs = waitBeforeRetry(error);
-      if (delayMs === undefined || attempt >= MAX_ATTEMPTS || delayMs >= deadline.remainingMs) throw error;
+      if (delayMs === undefined || delayMs >= deadline.remainingMs) throw error;
       this.#logger.debug({ path: request.path, status: error.status, delayMs }, "apiserver is busy, waiting");
       await pause(delayMs, deadline.signal);
     }
+  }
+
+  /** Whether other credentials have taken the place of these since they were read. */
+  async #hasReplaced(refused: Authentication): Promise<boolean> {
+    this.#credentials.invalidate();
+    const current = await this.#credentials.read();
+    return current.authorization !== refused.authorization;
   }
 
   async #send(
