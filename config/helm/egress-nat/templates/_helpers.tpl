@@ -47,3 +47,10 @@ seccompProfile: { type: RuntimeDefault }
 - name: LOG_LEVEL
   value: {{ .Values.logLevel }}
 {{- end }}
+
+{{- /* A hook of (event, weight): gone when it has succeeded; a failed one is kept to be looked at until the next try. */ -}}
+{{- define "egress-nat.hook" -}}
+helm.sh/hook: {{ index . 0 }}
+helm.sh/hook-weight: {{ index . 1 | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
