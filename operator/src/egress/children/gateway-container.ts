@@ -34,10 +34,17 @@ const PORTS = [
 
 /** A gateway that cannot serve leaves the Service within seconds; one that hangs is restarted within a minute. */
 const PROBES = {
+  // A start may take a minute on a node that is short of CPU.
+  startupProbe: {
+    httpGet: { path: "/healthz", port: "health" },
+    periodSeconds: 2,
+    timeoutSeconds: 5,
+    failureThreshold: 60,
+  },
   readinessProbe: {
     httpGet: { path: "/readyz", port: "health" },
     periodSeconds: 2,
-    timeoutSeconds: 2,
+    timeoutSeconds: 5,
     failureThreshold: 3,
   },
   livenessProbe: {
@@ -46,7 +53,7 @@ const PROBES = {
     timeoutSeconds: 5,
     failureThreshold: 5,
   },
-} satisfies Pick<V1Container, "livenessProbe" | "readinessProbe">;
+} satisfies Pick<V1Container, "livenessProbe" | "readinessProbe" | "startupProbe">;
 
 /**
  * The template's fields win, but for environment variables and ports of the gateway's own names.
