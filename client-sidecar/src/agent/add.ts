@@ -1,7 +1,7 @@
 /** CNI ADD of a client or a gateway. */
 
 import { isDeepStrictEqual } from "node:util";
-import { type Egress, GATEWAY_ANNOTATION } from "@egress-nat/crds";
+import { GATEWAY_ANNOTATION } from "@egress-nat/crds";
 import { FounatError } from "@egress-nat/founat";
 import { KubeError } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
@@ -11,7 +11,7 @@ import type { AddRequest } from "../cni/protocol.ts";
 import type { ClientRecord } from "../state/record.ts";
 import { type Acknowledgement, type Asker, awaitAcknowledgement } from "./acknowledgement.ts";
 import type { ClientRegistry } from "./client-registry.ts";
-import { type EgressView, egressKey } from "./egress-view.ts";
+import { type EgressFacts, type EgressView, egressKey } from "./egress-view.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
 import type { PodNetworks } from "./pod-networks.ts";
@@ -88,11 +88,16 @@ export class Adder {
   }
 
   /** From here on a gateway may trust the pod's addresses: either all of it stands at the end, or all is withdrawn. */
-  async #establish(record: ClientRecord, egresses: readonly Egress[], signal: AbortSignal): Promise<void> {
+  async #establish(
+    record: ClientRecord,
+    egresses: readonly EgressFacts[],
+    signal: AbortSignal,
+  ): Promise<void> {
     const { registry, networks, withdrawals, view, clusterRanges, reapply, logger } = this.#options;
     const config = clientConfig(record, view, clusterRanges);
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
+    signal.throwIfAborted();
     registry.put(record);
     // The pod's programs start after ADD: tunnel and gateways can be made ready at the same time.
     const steps = [
@@ -121,7 +126,7 @@ export class Adder {
   }
 
   /** Writes the client into the slice, and waits for the gateways where the Egress asks for it. */
-  async #announce(record: ClientRecord, egress: Egress, signal: AbortSignal): Promise<void> {
+  async #announce(record: ClientRecord, egress: EgressFacts, signal: AbortSignal): Promise<void> {
     const { writer, view, asker, metrics, acknowledgeDeadlineMs = ACKNOWLEDGE_DEADLINE_MS } = this.#options;
     const { namespace, name } = egress.metadata;
     const version = await writer.write({ namespace, name });
@@ -139,7 +144,11 @@ export class Adder {
     this.#judge(record, egress, acknowledgement);
   }
 
-  #judge(record: ClientRecord, egress: Egress, { complete, applied, behind, silent }: Acknowledgement): void {
+  #judge(
+    record: ClientRecord,
+    egress: EgressFacts,
+    { complete, applied, behind, silent }: Acknowledgement,
+  ): void {
     const { recordEvent, acknowledgeDeadlineMs = ACKNOWLEDGE_DEADLINE_MS } = this.#options;
     const { namespace, name } = egress.metadata;
     if (complete) {
@@ -168,7 +177,7 @@ export class Adder {
   #usable(
     { addresses }: AddRequest,
     reference: { readonly namespace: string; readonly name: string },
-  ): Egress {
+  ): EgressFacts {
     const { view } = this.#options;
     const egress = view.egress(reference);
     assertUsable(reference, egress, view.gateways(reference), addresses);

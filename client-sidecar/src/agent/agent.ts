@@ -6,7 +6,6 @@ import {
   AGENT_SOCKET,
   EGRESS_LABEL,
   EGRESS_RESOURCE,
-  Egress,
   EgressClientSlice,
   labelValue,
   NODE_LABEL,
@@ -34,7 +33,7 @@ import { StateDirectory } from "../state/state-directory.ts";
 import { Asker } from "./acknowledgement.ts";
 import { Adder, type PodFacts } from "./add.ts";
 import { ClientRegistry } from "./client-registry.ts";
-import { CachedEgressView, ENDPOINT_SLICE_RESOURCE, EndpointSlice } from "./egress-view.ts";
+import { CachedEgressView, EgressFacts, ENDPOINT_SLICE_RESOURCE, EndpointSlice } from "./egress-view.ts";
 import { AgentMetrics } from "./metrics.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
 import type { PodNetworks } from "./pod-networks.ts";
@@ -75,7 +74,7 @@ export interface AgentOptions {
 export class Agent {
   readonly #options: AgentOptions;
   readonly #runDirectory: string;
-  readonly #egresses = new Store<Egress>();
+  readonly #egresses = new Store<EgressFacts>();
   readonly #endpointSlices = new Store<EndpointSlice>();
   readonly #slices = new Store<EgressClientSlice>();
   readonly #reflectors: readonly {
@@ -108,7 +107,7 @@ export class Agent {
     const view = new CachedEgressView(this.#egresses, this.#endpointSlices);
     this.#view = view;
     this.#reflectors = [
-      this.#reflector(EGRESS_RESOURCE, Egress, this.#egresses),
+      this.#reflector(EGRESS_RESOURCE, EgressFacts, this.#egresses),
       this.#reflector(ENDPOINT_SLICE_RESOURCE, EndpointSlice, this.#endpointSlices, EGRESS_LABEL),
       this.#reflector(
         SLICE_RESOURCE,

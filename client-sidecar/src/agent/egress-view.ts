@@ -1,9 +1,22 @@
 /** What the node agent knows of Egresses and their gateways: two caches, read as one. */
 
-import { EGRESS_LABEL, type Egress, labelValue } from "@egress-nat/crds";
+import { EGRESS_LABEL, EgressSpec, EgressStatus, labelValue, ObjectMeta } from "@egress-nat/crds";
 import type { Store } from "@egress-nat/kube";
 import { z } from "zod";
 import type { EgressReference } from "../state/record.ts";
+
+/** The part of an Egress that the agent keeps: a pod template may be long, and is none of its business. */
+export const EgressFacts = z.object({
+  metadata: ObjectMeta.pick({ namespace: true, name: true, uid: true, resourceVersion: true }),
+  spec: EgressSpec.pick({
+    destinations: true,
+    originatingOnly: true,
+    fouSourcePortAuto: true,
+    clientStartup: true,
+  }),
+  status: EgressStatus.pick({ serviceIPs: true }).optional(),
+});
+export type EgressFacts = z.infer<typeof EgressFacts>;
 
 /** The part of an EndpointSlice that the agent keeps: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/. */
 export const EndpointSlice = z.object({
@@ -52,7 +65,7 @@ export interface Gateway {
 }
 
 export interface EgressView {
-  egress(reference: EgressReference): Egress | undefined;
+  egress(reference: EgressReference): EgressFacts | undefined;
   gateways(reference: EgressReference): readonly Gateway[];
 }
 
@@ -63,16 +76,16 @@ export function egressKey({ namespace, name }: EgressReference): string {
 
 /** An {@link EgressView} over two caches that reflectors fill. */
 export class CachedEgressView implements EgressView {
-  readonly #egresses: Store<Egress>;
+  readonly #egresses: Store<EgressFacts>;
   readonly #endpointSlices: Store<EndpointSlice>;
 
-  constructor(egresses: Store<Egress>, endpointSlices: Store<EndpointSlice>) {
+  constructor(egresses: Store<EgressFacts>, endpointSlices: Store<EndpointSlice>) {
     this.#egresses = egresses;
     this.#endpointSlices = endpointSlices;
     endpointSlices.addIndex("egress", indexByEgress);
   }
 
-  egress(reference: EgressReference): Egress | undefined {
+  egress(reference: EgressReference): EgressFacts | undefined {
     return this.#egresses.get(egressKey(reference));
   }
 

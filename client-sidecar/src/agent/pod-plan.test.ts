@@ -1,8 +1,7 @@
-import type { Egress } from "@egress-nat/crds";
 import { describe, expect, it } from "vitest";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
-import type { EgressView, Gateway } from "./egress-view.ts";
+import type { EgressFacts, EgressView, Gateway } from "./egress-view.ts";
 import { assertUsable, clientConfig, parseClientAnnotations, recordEgress } from "./pod-plan.ts";
 
 const NAT = { namespace: "internet", name: "nat" };
@@ -15,7 +14,7 @@ const READY: Gateway = {
 const DRAINING: Gateway = { name: "nat-2", addresses: ["10.244.1.8"], ready: false, serving: true };
 const DEAD: Gateway = { name: "nat-3", addresses: ["10.244.1.9"], ready: false, serving: false };
 
-function viewOf(object: Egress | undefined, gateways: readonly Gateway[]): EgressView {
+function viewOf(object: EgressFacts | undefined, gateways: readonly Gateway[]): EgressView {
   return { egress: () => object, gateways: () => gateways };
 }
 
@@ -52,7 +51,7 @@ describe("an Egress is usable", () => {
   const both = ["10.244.0.5", "fd00:244::5"];
   const dual = { destinations: ["0.0.0.0/0", "::/0"] };
 
-  it.each<[string, Egress, readonly Gateway[], readonly string[]]>([
+  it.each<[string, EgressFacts, readonly Gateway[], readonly string[]]>([
     ["with a ready gateway", egress(), [READY], both],
     ["with a gateway that only drains, as with kube-proxy", egress(), [DRAINING], both],
     ["for one family of a dual-stack pod", egress(dual), [READY], both],
@@ -62,7 +61,7 @@ describe("an Egress is usable", () => {
     expect(() => assertUsable(NAT, object, gateways, addresses)).not.toThrow();
   });
 
-  it.each<[string, Egress | undefined, readonly Gateway[], readonly string[], number, RegExp]>([
+  it.each<[string, EgressFacts | undefined, readonly Gateway[], readonly string[], number, RegExp]>([
     ["does not exist", undefined, [], both, 11, /internet\/nat does not exist/],
     ["has no gateway", egress(), [], both, 11, /no gateway that is ready/],
     ["has only dead gateways", egress(), [DEAD], both, 11, /no gateway that is ready/],

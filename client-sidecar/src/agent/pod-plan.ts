@@ -1,7 +1,7 @@
 /** From a pod's annotations and the Egresses they name to what its network namespace should be: pure functions. */
 
 import { isIPv6 } from "node:net";
-import { CLIENT_ANNOTATION_PREFIX, type Egress, FOU_PORT } from "@egress-nat/crds";
+import { CLIENT_ANNOTATION_PREFIX, FOU_PORT } from "@egress-nat/crds";
 import {
   type Addresses,
   type ClientConfig,
@@ -12,7 +12,7 @@ import {
 import type { Annotations } from "../cni/configuration.ts";
 import { CniError, CniErrorCode } from "../cni/error.ts";
 import type { ClientRecord, EgressReference, RecordedEgress } from "../state/record.ts";
-import { type EgressView, egressKey, type Gateway } from "./egress-view.ts";
+import { type EgressFacts, type EgressView, egressKey, type Gateway } from "./egress-view.ts";
 
 /** RFC 1123 label: what names of namespaces and Egresses are. */
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -43,7 +43,7 @@ function parseClientAnnotation(key: string, value: string): readonly EgressRefer
 }
 
 /** What is kept of an Egress with each of its clients, for the time when the Egress is gone. */
-export function recordEgress(egress: Egress): RecordedEgress {
+export function recordEgress(egress: EgressFacts): RecordedEgress {
   const { namespace, name } = egress.metadata;
   const { destinations, originatingOnly, fouSourcePortAuto } = egress.spec;
   return { namespace, name, destinations, originatingOnly, fouSourcePortAuto };
@@ -57,10 +57,10 @@ export function recordEgress(egress: Egress): RecordedEgress {
  */
 export function assertUsable(
   reference: EgressReference,
-  egress: Egress | undefined,
+  egress: EgressFacts | undefined,
   gateways: readonly Gateway[],
   addresses: readonly string[],
-): asserts egress is Egress {
+): asserts egress is EgressFacts {
   const { namespace, name } = reference;
   const key = egressKey(reference);
   if (egress === undefined) {

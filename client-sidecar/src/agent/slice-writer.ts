@@ -1,10 +1,10 @@
 /** Writes this node's EgressClientSlices. */
 
 import { isDeepStrictEqual } from "node:util";
-import { type Egress, type EgressClientSlice, type SliceClient, sliceName } from "@egress-nat/crds";
+import { type EgressClientSlice, type SliceClient, sliceName } from "@egress-nat/crds";
 import { hasCode, type ResourceClient } from "@egress-nat/kube";
 import type { ClientRecord, EgressReference } from "../state/record.ts";
-import { egressKey } from "./egress-view.ts";
+import { type EgressFacts, egressKey } from "./egress-view.ts";
 import { desiredSlice, sliceClients } from "./slice.ts";
 
 /** What gateways say over the heartbeat that they have applied. */
@@ -19,7 +19,7 @@ export interface SliceWriterOptions {
   readonly nodeName: string;
   /** The clients that a slice should hold. */
   readonly clientsOf: (reference: EgressReference) => readonly ClientRecord[];
-  readonly egress: (reference: EgressReference) => Egress | undefined;
+  readonly egress: (reference: EgressReference) => EgressFacts | undefined;
   /** The slice as last seen through a watch, perhaps late. */
   readonly seen: (reference: EgressReference) => EgressClientSlice | undefined;
 }
@@ -90,7 +90,7 @@ export class SliceWriter {
     return this.#apply(key, owner, clients);
   }
 
-  async #apply(key: string, owner: Egress, clients: SliceClient[]): Promise<SliceVersion> {
+  async #apply(key: string, owner: EgressFacts, clients: SliceClient[]): Promise<SliceVersion> {
     const { client, nodeName } = this.#options;
     const slice = desiredSlice(owner, nodeName, clients);
     // Nobody else has a say in this object: what another manager wrote into it goes.
@@ -127,7 +127,7 @@ export class SliceWriter {
   }
 }
 
-function isSame(slice: EgressClientSlice, owner: Egress, clients: readonly SliceClient[]): boolean {
+function isSame(slice: EgressClientSlice, owner: EgressFacts, clients: readonly SliceClient[]): boolean {
   const isOwned = slice.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
   return isOwned && isDeepStrictEqual(slice.clients, clients);
 }

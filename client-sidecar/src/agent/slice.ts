@@ -5,7 +5,6 @@ import {
   API_VERSION,
   EGRESS_LABEL,
   EGRESS_RESOURCE,
-  type Egress,
   type EgressClientSlice,
   labelValue,
   NODE_LABEL,
@@ -14,6 +13,7 @@ import {
   sliceName,
 } from "@egress-nat/crds";
 import type { ClientRecord } from "../state/record.ts";
+import type { EgressFacts } from "./egress-view.ts";
 
 /** An EgressClientSlice as the agent applies it. */
 export type DesiredSlice = Omit<EgressClientSlice, "metadata"> & {
@@ -33,7 +33,7 @@ export function sliceClients(records: Iterable<ClientRecord>): SliceClient[] {
 }
 
 /** @param egress its owner: the slice is gone when the Egress is */
-export function desiredSlice(egress: Egress, nodeName: string, clients: SliceClient[]): DesiredSlice {
+export function desiredSlice(egress: EgressFacts, nodeName: string, clients: SliceClient[]): DesiredSlice {
   const { namespace, name, uid } = egress.metadata;
   return {
     apiVersion: `${API_GROUP}/${API_VERSION}`,

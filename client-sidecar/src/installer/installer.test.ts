@@ -38,6 +38,7 @@ describe("the executable", () => {
     await writeFile(target, "somebody else's");
     expect(await binary.install()).toBe(true);
     await chmod(target, 0o644);
+    expect(await binary.install()).toBe(true);
     await rm(target);
     expect(await binary.install()).toBe(true);
     await writeFile(source, "version 2");

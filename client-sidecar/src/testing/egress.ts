@@ -1,9 +1,9 @@
-import { Egress } from "@egress-nat/crds";
+import { EgressFacts } from "../agent/egress-view.ts";
 
 /** Egress internet/nat for all of IPv4, with what a test cares about in place of the defaults. */
-export function egress(spec: object = {}, serviceIPs: readonly string[] = ["10.96.0.10"]): Egress {
-  return Egress.parse({
-    metadata: { namespace: "internet", name: "nat", uid: "egress-uid", generation: 1 },
+export function egress(spec: object = {}, serviceIPs: readonly string[] = ["10.96.0.10"]): EgressFacts {
+  return EgressFacts.parse({
+    metadata: { namespace: "internet", name: "nat", uid: "egress-uid" },
     spec: { destinations: ["0.0.0.0/0"], ...spec },
     status: { serviceIPs },
   });
