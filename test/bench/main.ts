@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add.ts";
 import { formatReport, isReached, type Report, reportJson } from "./report.ts";
+import { benchThroughput } from "./throughput/bench.ts";
 
 // npm run bench -- NAME [--json]: each benchmark compares the product with what it replaces, in one run.
 const program = new Command("bench")
@@ -34,5 +35,6 @@ function positiveInteger(text: string): number {
 
 bench("cni-add", "what a pod that is no client pays for the CNI plugin", 100, benchCniAdd);
 bench("clients", "how fast a gateway takes in 10,000 clients, and one more", 5, benchClients);
+bench("throughput", "TCP through the tunnel and NAT, beside links made by hand", 10, benchThroughput);
 
 await program.parseAsync();

@@ -1,9 +1,9 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { bundleProgram } from "../../build/bundle.ts";
-import { VirtualMachine } from "../../vm/virtual-machine.ts";
+import type { VirtualMachine } from "../../vm/virtual-machine.ts";
+import { withMachine } from "../machine.ts";
 import type { Report } from "../report.ts";
 import { interleave, summarize } from "../samples.ts";
 import { address } from "./slices.ts";
@@ -22,19 +22,10 @@ const Intake = z.object({
 type Intake = z.infer<typeof Intake>;
 
 /** A gateway takes in 10,000 clients, beside 1,000 links made by hand, each with a route, for as many peers. */
-export async function benchClients(rounds: number): Promise<Report> {
-  const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
-  await bundleProgram(join(import.meta.dirname, "intake.ts"), join(folder, "intake"));
-  await writeFile(join(folder, "links.batch"), linksByHand());
-  const machine = await VirtualMachine.start({
-    name: "bench",
-    folder,
-    memoryMiB: 2048,
-    cpus: 2,
-    lifetime: "owner",
-    shares: [folder],
-  });
-  try {
+export function benchClients(rounds: number): Promise<Report> {
+  return withMachine(async (machine, folder) => {
+    await bundleProgram(join(import.meta.dirname, "intake.ts"), join(folder, "intake"));
+    await writeFile(join(folder, "links.batch"), linksByHand());
     const many: Intake[] = [];
     const { gateway, links } = await interleave(rounds, {
       gateway: async () => {
@@ -75,10 +66,7 @@ export async function benchClients(rounds: number): Promise<Report> {
         },
       ],
     };
-  } finally {
-    await machine.kill();
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 const IN_NEW_NETNS = `

@@ -1,0 +1,30 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { VirtualMachine } from "../vm/virtual-machine.ts";
+
+/**
+ * Boots a virtual machine for one measurement.
+ *
+ * @param measure is given a folder, too, that both sides see at the same path
+ */
+export async function withMachine<T>(
+  measure: (machine: VirtualMachine, folder: string) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
+  const options = {
+    name: "bench",
+    folder,
+    memoryMiB: 2048,
+    cpus: 2,
+    lifetime: "owner",
+    shares: [folder],
+  } as const;
+  const machine = await VirtualMachine.start(options);
+  try {
+    return await measure(machine, folder);
+  } finally {
+    await machine.kill();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
