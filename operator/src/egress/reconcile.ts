@@ -66,7 +66,7 @@ export async function reconcileEgress(
   const status = egressStatus(egress, { deployment, service, problems: applied.problems }, world.now());
   if (!isDeepStrictEqual(status, egress.status)) {
     await writeStatus(egress, status, world, signal);
-    logger.info({ degraded: status.conditions?.find(({ type }) => type === "Degraded") }, "status written");
+    logger.debug({ status }, "status written");
   }
   for (const announcement of announcements(egress.status, status, applied.created)) {
     world.announce(egress, announcement);

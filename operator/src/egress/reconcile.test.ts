@@ -1,0 +1,121 @@
+import type { Egress, EgressStatus } from "@egress-nat/crds";
+import { done, KubeError } from "@egress-nat/kube";
+import { createLogger } from "@egress-nat/program";
+import { describe, expect, test } from "vitest";
+import type { GatewaySettings } from "./children/index.ts";
+import type { ObservedChildren } from "./observed.ts";
+import { type EgressWorld, reconcileEgress } from "./reconcile.ts";
+import { anEgress } from "./testing/egress.ts";
+
+const SETTINGS: GatewaySettings = {
+  image: "gateway:1",
+  imagePullPolicy: "Never",
+  clusterRanges: [],
+  logLevel: "info",
+};
+const logger = createLogger({ name: "test", level: "silent" });
+const signal = new AbortController().signal;
+
+const NO_CHILDREN: ObservedChildren = {
+  serviceAccount: undefined,
+  role: undefined,
+  roleBinding: undefined,
+  service: undefined,
+  deployment: undefined,
+  disruptionBudget: undefined,
+};
+
+const unreachable = new KubeError("PATCH: no connection", { code: "Unreachable", retryable: true });
+const invalid = new KubeError("PATCH: 422 Invalid: spec.template", {
+  code: "Invalid",
+  status: 422,
+  retryable: false,
+});
+const notFound = new KubeError("PATCH: 404 NotFound", { code: "NotFound", status: 404, retryable: false });
+
+/** A cluster with one Egress, and a record of what was written. */
+class FakeWorld implements EgressWorld {
+  readonly applied: string[] = [];
+  readonly statuses: EgressStatus[] = [];
+  readonly #failures: Readonly<Record<string, KubeError>>;
+  readonly #egress: Egress;
+
+  constructor(failures: Readonly<Record<string, KubeError>> = {}, egress: Egress = anEgress({})) {
+    this.#failures = failures;
+    this.#egress = egress;
+  }
+
+  egress() {
+    return this.#egress;
+  }
+
+  children() {
+    return NO_CHILDREN;
+  }
+
+  async read() {
+    return undefined;
+  }
+
+  apply: EgressWorld["apply"] = async (child) => {
+    this.#fail(child);
+    this.applied.push(child);
+    return undefined as never;
+  };
+
+  async delete() {}
+
+  async writeStatus(_egress: unknown, status: EgressStatus) {
+    this.#fail("status");
+    this.statuses.push(status);
+  }
+
+  announce() {}
+
+  now() {
+    return "2026-01-02T03:04:05Z";
+  }
+
+  #fail(what: string) {
+    if (this.#failures[what] !== undefined) throw this.#failures[what];
+  }
+}
+
+const reconcile = (world: EgressWorld) => reconcileEgress("internet/nat", world, SETTINGS, logger, signal);
+
+const degraded = (world: FakeWorld) =>
+  world.statuses.at(-1)?.conditions?.find(({ type }) => type === "Degraded")?.reason;
+
+describe("reconciling an Egress", () => {
+  test("makes access before the gateways that need it", async () => {
+    const world = new FakeWorld();
+    await reconcile(world);
+    expect(world.applied).toEqual(["serviceAccount", "role", "roleBinding", "service", "deployment"]);
+  });
+
+  test("leaves one alone that is being deleted", async () => {
+    const world = new FakeWorld(
+      {},
+      anEgress({}, { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }),
+    );
+    expect(await reconcile(world)).toEqual(done);
+    expect(world.applied).toEqual([]);
+  });
+
+  test("blames no Egress for an API server that does not answer, and tries again", async () => {
+    const world = new FakeWorld({ service: unreachable });
+    await expect(reconcile(world)).rejects.toBe(unreachable);
+    expect(world.statuses).toEqual([]);
+  });
+
+  test("goes on after a child that is refused, says so, and tries again", async () => {
+    const world = new FakeWorld({ service: invalid });
+    await expect(reconcile(world)).rejects.toBe(invalid);
+    expect(world.applied).toContain("deployment");
+    expect(degraded(world)).toBe("ChildRefused");
+  });
+
+  test("is content when the Egress is gone before its status is written", async () => {
+    expect(await reconcile(new FakeWorld({ status: notFound }))).toEqual(done);
+  });
+});
