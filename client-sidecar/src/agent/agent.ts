@@ -1,6 +1,6 @@
 /** The node agent: its parts, put together. */
 
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import {
   AGENT_SOCKET,
@@ -172,7 +172,9 @@ export class Agent {
   /** Runs until the signal is aborted. Clients go on as they are. */
   async run(signal: AbortSignal): Promise<void> {
     const { logger } = this.#options;
-    mkdirSync(this.#runDirectory, { recursive: true, mode: 0o700 });
+    // A hostPath volume is made readable for all; what is in here, and the socket, is for root alone.
+    mkdirSync(this.#runDirectory, { recursive: true });
+    chmodSync(this.#runDirectory, 0o700);
     this.#registry.load();
     const server = new AgentServer({
       socketPath: join(this.#runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length)),
