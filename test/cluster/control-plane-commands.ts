@@ -105,9 +105,6 @@ export function componentCommand(
         "--allocate-node-cidrs",
         `--cluster-cidr=${plan.podCidrs.join(",")}`,
         `--service-cluster-ip-range=${plan.serviceCidrs.join(",")}`,
-        // A killed node should be noticed within a test's patience, not within 50 s (the default).
-        "--node-monitor-period=2s",
-        "--node-monitor-grace-period=20s",
       ];
     case "scheduler":
       return [

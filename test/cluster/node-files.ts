@@ -95,11 +95,9 @@ function kubeletConfig(plan: ClusterPlan): object {
     evictionHard: { "memory.available": "50Mi" },
     imageGCHighThresholdPercent: 100,
     enforceNodeAllocatable: [],
-    localStorageCapacityIsolation: false,
     // Image tarballs are the only source of images, and events are what the tests look at.
     registryPullQPS: 0,
     eventRecordQPS: 0,
-    nodeStatusUpdateFrequency: "5s",
   };
 }
 

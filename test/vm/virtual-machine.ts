@@ -178,8 +178,9 @@ export function qemuCommand(
     VM_SHARES: shares.map((path, index) => `share${index}=${path}`).join(" "),
     VM_MODULES: GUEST_MODULES.join(","),
   };
+  // Left to itself the kernel distrusts the emulated TSC and reads the HPET, and each reading leaves the guest.
   const kernelParameters = [
-    ...["console=ttyS0", "quiet", "panic=-1", "mitigations=off", "net.ifnames=0", "raid=noautodetect"],
+    ...["console=ttyS0", "quiet", "panic=-1", "mitigations=off", "net.ifnames=0", "tsc=reliable"],
     ...Object.entries(environment).map(([name, value]) => `"${name}=${value}"`),
   ];
   return [
