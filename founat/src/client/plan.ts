@@ -59,8 +59,8 @@ export function planClient(config: ClientConfig, facts: ClientFacts): ClientPlan
     bypassRules: families.flatMap(({ bypassRules }) => bypassRules),
     routes: families.flatMap(({ routes }) => routes),
     rules: families.flatMap(({ rules }) => rules),
-    // Replies arrive where no route to their source leads: through the tunnel to the uplink's address, and on the
-    // uplink from addresses that the tunnel's routes cover. Strict checks of the reverse path would drop them.
+    // Inbound flows arrive on the uplink from addresses that routes lead to the tunnel for, and routers' ICMP errors
+    // in the tunnel from addresses that none does. Strict checks of the reverse path would drop them.
     sysctls: Object.fromEntries(
       [config.uplink, ...links.filter(({ family }) => family === "ipv4").map(linkName)].map((name) => [
         `net/ipv4/conf/${name}/rp_filter`,

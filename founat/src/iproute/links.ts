@@ -24,6 +24,14 @@ export interface FouPort {
   readonly port: number;
 }
 
+/**
+ * What stands for the address of IPv4 links (RFC 7600: the IPv4 dummy address). On an interface without any address
+ * the kernel takes rp_filter 2 for 1, and drops what comes from elsewhere than the interface's routes lead to: ICMP
+ * errors from routers (path MTU!), and answers that another link of the same family asked for. The scope keeps it from
+ * ever being a source.
+ */
+const DUMMY_ADDRESS = "192.0.0.8";
+
 /** All of them match the nft pattern `fou*`. */
 export function linkName({ family, sourcePortAuto }: Pick<TunnelLink, "family" | "sourcePortAuto">): string {
   return `fou${family === "ipv4" ? "4" : "6"}${sourcePortAuto ? "a" : ""}`;
@@ -86,12 +94,13 @@ export function linkChanges(
       if (actual !== undefined) commands.push(`link del ${name}`);
       replaced.add(name);
       commands.push(addLinkCommand(link));
-      // Else the kernel gives the link an address of its own, and solicits routers through the tunnel.
-      if (link.family === "ipv6") commands.push(`link set ${name} addrgenmode none`);
     }
-    if (!fits || !actual.up || actual.mtu !== link.mtu) {
-      commands.push(`link set ${name} mtu ${link.mtu} up`);
+    if (link.family === "ipv4" && !(fits && actual.hasIpv4Address)) {
+      commands.push(`address replace ${DUMMY_ADDRESS}/32 dev ${name} scope host`);
     }
+    // Else, once up, the link has an address of its own and solicits routers through the tunnel.
+    if (link.family === "ipv6" && !(fits && actual.up)) commands.push(`link set ${name} addrgenmode none`);
+    if (!fits || !actual.up || actual.mtu !== link.mtu) commands.push(`link set ${name} mtu ${link.mtu} up`);
   }
   return { commands, replaced };
 }

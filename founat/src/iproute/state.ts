@@ -19,6 +19,8 @@ export interface LinkState {
     readonly encapSourcePort: number;
     readonly encapDestinationPort: number;
   };
+  /** Of any scope. */
+  readonly hasIpv4Address: boolean;
   /** Global, and fit to be a source. */
   readonly addresses: readonly { readonly family: Family; readonly address: string }[];
 }
@@ -187,6 +189,7 @@ function linkState(link: z.infer<typeof Link>): LinkState {
         encapDestinationPort: data.encap.dport,
       },
     }),
+    hasIpv4Address: link.addr_info.some(({ family }) => family === "inet"),
     addresses: link.addr_info
       .filter(
         (a) => a.scope === GLOBAL_SCOPE && !a.temporary && !a.deprecated && !a.dadfailed && !a.secondary,

@@ -98,6 +98,24 @@ def ask(o):
         print(errno.errorcode.get(e.errno, str(e)))
 
 
+def chatter(addresses):
+    """Sends to all addresses for ever, by the routes and around them."""
+    sockets = []
+    for address in addresses:
+        for device in (None, b"eth0"):
+            s = socket.socket(family(address), socket.SOCK_DGRAM)
+            if device:
+                s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, device)
+            sockets.append((s, address))
+    while True:
+        for s, address in sockets:
+            try:
+                s.sendto(b"chatter", (address, 9999))
+            except OSError:
+                pass
+        time.sleep(0.05)
+
+
 def checksum(data):
     data += b"\0" * (len(data) % 2)
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
@@ -149,9 +167,11 @@ def main():
     p.add_argument("--source")
     p.add_argument("--tos", type=int)
     p.add_argument("--size", type=int, default=0)
-    p.add_argument("--timeout", type=float, default=2)
+    p.add_argument("--timeout", type=float, default=20)
     p.add_argument("--times", type=int, default=1)
     p.add_argument("--pause", type=float, default=0)
+    p = commands.add_parser("chatter")
+    p.add_argument("addresses", nargs="+")
     p = commands.add_parser("forge")
     p.add_argument("how", choices=["fou", "plain", "bare"])
     p.add_argument("--to", required=True, help="where the packet is sent")
@@ -165,6 +185,8 @@ def main():
         serve(o.log, o.port)
     elif o.command == "ask":
         ask(o)
+    elif o.command == "chatter":
+        chatter(o.addresses)
     else:
         forge(o)
 

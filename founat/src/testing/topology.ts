@@ -24,7 +24,7 @@ export const ADDRESSES: Readonly<Record<string, Readonly<Record<Family, string>>
 export const CLUSTER_RANGES = ["10.1.0.0/24", "100.96.0.0/16", "fd00:1::/64", "fd00:96::/112"];
 
 const PODS = ["client", "neighbour", "gateway", "stranger"] as const;
-const SERVER_LOG = "/run/founat-internet.log";
+const SERVER_LOG = "/run/founat/internet-9000.log";
 
 /** The address of a namespace or role. */
 export function addressOf(role: string, family: Family): string {
@@ -39,36 +39,85 @@ export async function buildTopology(): Promise<void> {
   await machine.run(["sh", "-c", "mkdir -p /run/founat && cat > /run/founat/probe.py"], {
     input: await readFile(join(import.meta.dirname, "probe.py"), "utf8"),
   });
-  await machine.run(
-    `set -e
-    for n in ${NAMESPACES.join(" ")}; do ip netns add $n; ip -n $n link set lo up; done
-    ip -n router link add br0 type bridge
-    ip -n router link set br0 up
-    ip -n router address add 10.1.0.1/24 dev br0
-    ip -n router address add fd00:1::1/64 dev br0 nodad
-    ${PODS.map(podCommands).join("\n")}
-    ip link add eth0 netns internet type veth peer name ext netns router
-    ip -n internet link set eth0 up
-    ip -n router link set ext up
-    ip -n router address add 192.0.2.1/24 dev ext
-    ip -n router address add 2001:db8::1/64 dev ext nodad
-    ip -n internet address add 192.0.2.2/24 dev eth0
-    ip -n internet address add 2001:db8::2/64 dev eth0 nodad
-    ip -n internet address add 192.168.10.1/32 dev lo
-    ip -n internet address add fd99::1/128 dev lo nodad
-    ip -n internet route add default via 192.0.2.1
-    ip -n internet -6 route add default via 2001:db8::1
-    ip -n router route add 192.168.10.0/24 via 192.0.2.2
-    ip -n router -6 route add fd99::/64 via 2001:db8::2
-    ip netns exec router sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 \
-      net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1
-    ip netns exec router nft -f -`,
-    { input: ROUTER_TABLES },
+  await ipBatch(
+    [],
+    [
+      ...NAMESPACES.map((name) => `netns add ${name}`),
+      ...PODS.map((pod) => `link add eth0 netns ${pod} type veth peer name ${pod} netns router`),
+      "link add eth0 netns internet type veth peer name ext netns router",
+    ],
   );
-  await machine.run(
-    `ip netns exec internet python3 /run/founat/probe.py serve ${SERVER_LOG} >/dev/null 2>&1 </dev/null &
-     until grep -q ready ${SERVER_LOG} 2>/dev/null; do sleep 0.05; done`,
+  await ipBatch(
+    ["-n", "router"],
+    [
+      "link set lo up",
+      "link add br0 type bridge",
+      "link set br0 up",
+      "address add 10.1.0.1/24 dev br0",
+      "address add fd00:1::1/64 dev br0 nodad",
+      ...PODS.map((pod) => `link set ${pod} master br0 up`),
+      "link set ext up",
+      "address add 192.0.2.1/24 dev ext",
+      "address add 2001:db8::1/64 dev ext nodad",
+      "route add 192.168.10.0/24 via 192.0.2.2",
+      "route add fd99::/64 via 2001:db8::2",
+    ],
   );
+  await ipBatch(
+    ["-n", "internet"],
+    [
+      "link set lo up",
+      "link set eth0 up",
+      "address add 192.0.2.2/24 dev eth0",
+      "address add 2001:db8::2/64 dev eth0 nodad",
+      "address add 192.168.10.1/32 dev lo",
+      "address add fd99::1/128 dev lo nodad",
+      "route add default via 192.0.2.1",
+      "route add default via 2001:db8::1",
+    ],
+  );
+  for (const pod of PODS) {
+    await ipBatch(
+      ["-n", pod],
+      [
+        "link set lo up",
+        "link set eth0 up",
+        `address add ${addressOf(pod, "ipv4")}/24 dev eth0`,
+        `address add ${addressOf(pod, "ipv6")}/64 dev eth0 nodad`,
+        "route add default via 10.1.0.1",
+        "route add default via fd00:1::1",
+      ],
+    );
+  }
+  await kernelOf("router").run([
+    {
+      sysctls: {
+        "net/ipv4/ip_forward": "1",
+        "net/ipv6/conf/all/forwarding": "1",
+        "net/bridge/bridge-nf-call-iptables": "1",
+        "net/bridge/bridge-nf-call-ip6tables": "1",
+      },
+    },
+    { file: "nft", args: ["-f", "-"], input: ROUTER_TABLES },
+  ]);
+  await serve("internet", 9000);
+}
+
+/**
+ * Starts a server that answers with the source that it sees, TCP and UDP; port + 1 takes bulk.
+ *
+ * @returns what ends it
+ */
+export async function serve(namespace: Namespace, port: number): Promise<() => Promise<void>> {
+  const log = `/run/founat/${namespace}-${port}.log`;
+  const pid = await inside(
+    namespace,
+    `rm -f ${log}; python3 /run/founat/probe.py serve ${log} --port ${port} >/dev/null 2>&1 </dev/null & echo $!
+     until grep -qs ready ${log}; do sleep 0.05; done`,
+  );
+  return async () => {
+    await machine.run(["kill", pid.trim()]);
+  };
 }
 
 export async function destroyTopology(): Promise<void> {
@@ -77,19 +126,11 @@ export async function destroyTopology(): Promise<void> {
       [ -e /run/netns/$n ] || continue
       ip netns pids $n | xargs -r kill -9
       ip netns del $n
-    done
-    rm -f ${SERVER_LOG}`);
+    done`);
 }
 
-function podCommands(pod: (typeof PODS)[number]): string {
-  return `
-    ip link add eth0 netns ${pod} type veth peer name ${pod} netns router
-    ip -n router link set ${pod} master br0 up
-    ip -n ${pod} link set eth0 up
-    ip -n ${pod} address add ${addressOf(pod, "ipv4")}/24 dev eth0
-    ip -n ${pod} address add ${addressOf(pod, "ipv6")}/64 dev eth0 nodad
-    ip -n ${pod} route add default via 10.1.0.1
-    ip -n ${pod} -6 route add default via fd00:1::1`;
+async function ipBatch(options: readonly string[], lines: readonly string[]): Promise<void> {
+  await machine.run(["ip", ...options, "-batch", "-"], { input: `${lines.join("\n")}\n` });
 }
 
 // The Service, and what leaves from the client's own address towards the outside.
@@ -159,10 +200,30 @@ export async function seenOutside(): Promise<string[]> {
   return (await machine.run(["cat", SERVER_LOG])).split("\n").filter((line) => line && line !== "ready");
 }
 
+/**
+ * Sends datagrams to addresses from the client all the time, by the routes and from sockets that are bound to the
+ * uplink.
+ *
+ * @returns what ends it
+ */
+export async function chatter(addresses: readonly string[]): Promise<() => Promise<void>> {
+  const pid = await inside(
+    "client",
+    `python3 /run/founat/probe.py chatter ${addresses.join(" ")} >/dev/null 2>&1 </dev/null & echo $!`,
+  );
+  return async () => {
+    await machine.run(["kill", pid.trim()]);
+  };
+}
+
 /** Packets with the client's own address on their way to the outside. */
 export async function leaks(): Promise<number> {
   const output = await inside("router", "nft list counter inet watch leaks");
   return Number(/packets (\d+)/.exec(output)?.[1]);
+}
+
+export async function forgetLeaks(): Promise<void> {
+  await inside("router", "nft reset counter inet watch leaks");
 }
 
 /** Lines of conntrack's list that hold `text`. */

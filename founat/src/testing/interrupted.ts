@@ -1,0 +1,46 @@
+import type { Kernel, Step } from "../kernel.ts";
+
+/** What an interrupted kernel throws in place of the next command. */
+export class Interrupted extends Error {}
+
+/**
+ * A kernel whose program is killed after some writing commands. Each line of an `ip -batch` counts as one command; an
+ * nft script is one, because the kernel takes it as a whole or not at all.
+ *
+ * @param commands how many are done before
+ */
+export function interruptedKernel(kernel: Kernel, commands: number): Kernel {
+  let left = commands;
+  return {
+    ...kernel,
+    run: async (steps) => {
+      if (steps.some((step) => "read" in step)) return kernel.run(steps);
+      for (const step of steps.flatMap(singleCommands)) {
+        if (left-- <= 0) throw new Interrupted();
+        await kernel.run([step]);
+      }
+      return [];
+    },
+  };
+}
+
+/** A kernel that may be read, and counts what is written. */
+export function countingKernel(kernel: Kernel): Kernel & { readonly writes: () => number } {
+  let writes = 0;
+  return {
+    ...kernel,
+    run: (steps) => {
+      if (!steps.some((step) => "read" in step)) writes += steps.flatMap(singleCommands).length;
+      return kernel.run(steps);
+    },
+    writes: () => writes,
+  };
+}
+
+function singleCommands(step: Step): Step[] {
+  if (!("file" in step) || step.file !== "ip" || step.input === undefined) return [step];
+  return step.input
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => ({ ...step, input: `${line}\n` }));
+}
