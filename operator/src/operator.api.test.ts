@@ -1,6 +1,5 @@
 import { SLICE_RESOURCE } from "@egress-nat/crds";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { NODE_RESOURCE } from "./caches.ts";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
 import { Playground } from "./testing/cluster.ts";
 import { RunningOperator } from "./testing/running-operator.ts";
@@ -9,8 +8,8 @@ const { service, deployment, role } = CHILD_RESOURCES;
 
 const eventually = { timeout: 5_000, interval: 20 };
 
-const ALL = ["serviceAccount", "role", "roleBinding", "service", "deployment", "disruptionBudget"];
-const WITHOUT_BUDGET = ALL.filter((kind) => kind !== "disruptionBudget");
+const WITHOUT_BUDGET = ["serviceAccount", "role", "roleBinding", "service", "deployment"] as const;
+const ALL = [...WITHOUT_BUDGET, "disruptionBudget"];
 
 /** Everything in it that the API server spells in its own way: quantities, defaults, empty values, lists with keys. */
 const ELABORATE = {
@@ -242,6 +241,26 @@ describe("one operator", () => {
       .toMatchObject({ Degraded: "False AsExpected" });
   });
 
+  test("waits for the children of a former Egress of that name to be collected", async () => {
+    await play.createEgress("again");
+    await expect.poll(() => play.kinds("again"), eventually).toEqual(WITHOUT_BUDGET);
+    const former = (await play.child("service", "again")).metadata.uid;
+    await play.deleteEgress("again");
+    await play.createEgress("again");
+    await expect
+      .poll(() => play.conditions("again"), eventually)
+      .toMatchObject({
+        Progressing: "True Creating",
+        Degraded: "False AsExpected",
+      });
+    expect((await play.child("service", "again")).metadata.uid).toBe(former);
+
+    // This API server has no garbage collector.
+    for (const kind of WITHOUT_BUDGET) await play.delete(CHILD_RESOURCES[kind], "again");
+    await expect.poll(() => play.kinds("again"), eventually).toEqual(WITHOUT_BUDGET);
+    expect((await play.status("again"))?.serviceIPs).not.toEqual([]);
+  });
+
   test("does not let one Egress that the API server refuses hold up others", async () => {
     const containers = [{ name: "egress" }, { name: "no-image" }];
     await play.createEgress("bad", { template: { spec: { containers } } });
@@ -272,7 +291,6 @@ describe("one operator", () => {
     expect(await play.get(SLICE_RESOURCE, there)).toBeDefined();
     await play.transport.request({ method: "DELETE", path: `/api/v1/nodes/${there}` });
     await expect.poll(() => play.get(SLICE_RESOURCE, there), eventually).toBeUndefined();
-    expect(NODE_RESOURCE.namespaced).toBe(false);
   });
 });
 

@@ -1,6 +1,6 @@
 /** What has to be done for the children of an Egress to be as they should. */
 
-import type { Egress } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, type Egress } from "@egress-nat/crds";
 import { isApplied, withDigest } from "@egress-nat/kube";
 import { type ChildKind, desiredChildren, type GatewaySettings, type Manifest } from "./children/index.ts";
 import { FIELD_MANAGER } from "./field-manager.ts";
@@ -15,6 +15,8 @@ export type Step =
   | { readonly action: "create"; readonly child: ChildKind; readonly manifest: Manifest }
   | { readonly action: "update"; readonly child: ChildKind; readonly manifest: Manifest }
   | { readonly action: "delete"; readonly child: ChildKind; readonly observed: ObservedChild }
+  /** It is a child of a former Egress of that name, and the garbage collector is about to remove it. */
+  | { readonly action: "await"; readonly child: ChildKind }
   /** Something of that name belongs to somebody else, and is left alone. */
   | { readonly action: "yield"; readonly child: ChildKind; readonly observed: ObservedChild };
 
@@ -40,6 +42,15 @@ export function belongsTo(egress: Egress, { metadata }: ObservedChild): boolean 
   );
 }
 
+function belongsToPredecessor(egress: Egress, { metadata }: ObservedChild): boolean {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
+  return (
+    owner?.kind === EGRESS_RESOURCE.kind &&
+    owner.name === egress.metadata.name &&
+    owner.uid !== egress.metadata.uid
+  );
+}
+
 function planChild(
   egress: Egress,
   child: ChildKind,
@@ -53,6 +64,7 @@ function planChild(
   }
   const manifest = withDigest(wanted, DIGEST_ANNOTATION);
   if (observed === undefined) return [{ action: "create", child, manifest }];
+  if (belongsToPredecessor(egress, observed)) return [{ action: "await", child }];
   if (!belongsTo(egress, observed)) return [{ action: "yield", child, observed }];
   const isIdle = isApplied(observed, manifest, {
     fieldManager: FIELD_MANAGER,

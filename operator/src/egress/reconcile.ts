@@ -93,7 +93,7 @@ async function takeSteps(
     const { kind } = CHILD_RESOURCES[child];
     try {
       children[child] = await takeStep(egress, step, world, signal);
-      logger.info({ kind, action: step.action }, "child changed");
+      logger.info({ kind, action: step.action }, "step taken");
       if (step.action === "create") created.push(kind);
     } catch (error) {
       children[child] = undefined;
@@ -117,6 +117,8 @@ async function takeStep(
 ): Promise<ObservedChild | undefined> {
   const { child } = step;
   switch (step.action) {
+    case "await":
+      return undefined;
     case "yield":
       throw new NameConflict(child, step.observed);
     case "delete":
