@@ -5,6 +5,7 @@ import { Reflector, type ReflectorEvent } from "./reflector.ts";
 import type { ResourceClient } from "./resource-client.ts";
 import { type Change, Store } from "./store.ts";
 import { CONFIG_MAP, ConfigMap, configMaps } from "./testing/config-maps.ts";
+import { Etcd } from "./testing/etcd.ts";
 import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
@@ -120,7 +121,7 @@ test("where history was compacted away it lists again and tells the differences"
   await put("three", "3");
   await put("one", "1b");
   await remove("two");
-  await compactHistory();
+  await new Etcd(inject("etcdUrl")).compact();
   // The apiserver remembers recent changes by itself; a new one does not.
   await apiserver.kill();
   await apiserver.start();
@@ -153,12 +154,3 @@ test("a broken connection costs no list", async () => {
   await eventually(() => dataOf("one") === "1b");
   expect(seen("relist")).toBe(1);
 });
-
-async function compactHistory(): Promise<void> {
-  const etcd = (path: string, body: object) =>
-    fetch(`${inject("etcdUrl")}/v3/${path}`, { method: "POST", body: JSON.stringify(body) });
-  const answer = (await (await etcd("kv/range", { key: "AA==" })).json()) as { header: { revision: string } };
-  const { revision } = answer.header;
-  const compacted = await etcd("kv/compaction", { revision, physical: true });
-  expect(compacted.status).toBe(200);
-}

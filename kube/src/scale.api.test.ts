@@ -1,11 +1,13 @@
+import { randomUUID } from "node:crypto";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { loadCredentials } from "./credentials.ts";
 import { Reflector } from "./reflector.ts";
-import { type KubeObject, resourcePath } from "./resource.ts";
+import type { KubeObject } from "./resource.ts";
 import { Store } from "./store.ts";
 import { CONFIG_MAP, ConfigMap } from "./testing/config-maps.ts";
+import { Etcd } from "./testing/etcd.ts";
 import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
@@ -41,6 +43,19 @@ afterAll(() => {
 
 type Trimmed = KubeObject;
 
+const objects = () =>
+  Array.from({ length: OBJECTS }, (_, i) => ({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: {
+      namespace,
+      name: `object-${i}`,
+      uid: randomUUID(),
+      creationTimestamp: "2026-01-01T00:00:00Z",
+    },
+    data: { payload: PAYLOAD },
+  }));
+
 function reflect(store: Store<Trimmed>, onParse: () => void = () => undefined): Reflector<Trimmed> {
   return new Reflector({
     transport,
@@ -56,12 +71,14 @@ function reflect(store: Store<Trimmed>, onParse: () => void = () => undefined): 
 }
 
 test(`${OBJECTS} objects arrive by watch and by list, and only what is kept of them costs memory`, async () => {
+  const etcd = new Etcd(inject("etcdUrl"));
+  const prefix = `/registry/configmaps/${namespace}/`;
   const watched = new Store<Trimmed>();
   const watcher = reflect(watched);
   void watcher.run(stop.signal);
   await watcher.whenSynced();
-  await createAll();
-  await eventually(() => watched.size === OBJECTS);
+  await etcd.store(({ metadata }) => `${prefix}${metadata.name}`, objects());
+  await eventually(() => watched.size === OBJECTS, 120_000);
 
   let parsed = 0;
   let peakBytes = 0;
@@ -77,21 +94,6 @@ test(`${OBJECTS} objects arrive by watch and by list, and only what is kept of t
   // All objects at once would be 40 MB of text and more of objects; kept are four short strings of each.
   expect((peakBytes - before) / MIB).toBeLessThan(16);
 
-  await transport.request({ method: "DELETE", path: resourcePath(CONFIG_MAP, { namespace }) });
-  await eventually(() => watched.size === 0 && listed.size === 0, 60_000);
+  stop.abort();
+  await etcd.deleteBelow(prefix);
 });
-
-async function createAll(): Promise<void> {
-  const names = Array.from({ length: OBJECTS }, (_, i) => `object-${i}`).values();
-  const path = resourcePath(CONFIG_MAP, { namespace });
-  const worker = async () => {
-    for (const name of names) {
-      await transport.request({
-        method: "POST",
-        path,
-        body: { metadata: { name }, data: { payload: PAYLOAD } },
-      });
-    }
-  };
-  await Promise.all(Array.from({ length: 16 }, worker));
-}
