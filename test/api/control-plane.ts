@@ -10,6 +10,7 @@ import type { ControlPlanePlan } from "../cluster/control-plane-commands.ts";
 import { kubectlBinary } from "../cluster/kubectl.ts";
 import { exists } from "../system/cache.ts";
 import { freePorts } from "../system/free-ports.ts";
+import { waitUntil } from "../system/wait-until.ts";
 import type { ApiserverAction } from "./apiserver.ts";
 
 declare module "vitest" {
@@ -46,13 +47,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (await exists(CRDS)) {
     const kubectl = [`--kubeconfig=${controlPlane.kubeconfig}`];
     await execa(await kubectlBinary(), [...kubectl, "apply", "--server-side", `--filename=${CRDS}`]);
-    await execa(await kubectlBinary(), [
-      ...kubectl,
-      "wait",
-      "--for=condition=Established",
-      "--timeout=30s",
-      `--filename=${CRDS}`,
-    ]);
+    const wait = [...kubectl, "wait", "--for=condition=Established", "--timeout=30s", `--filename=${CRDS}`];
+    // Asked before a CRD has any condition, kubectl does not wait but fails.
+    await waitUntil(async () => execa(await kubectlBinary(), wait), {
+      what: "the CRDs to be established",
+      timeoutMs: 30_000,
+    });
   }
   const handle = await serveHandle(controlPlane);
   project.provide("kubeconfig", controlPlane.kubeconfig);
