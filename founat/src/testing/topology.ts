@@ -24,7 +24,6 @@ export const ADDRESSES: Readonly<Record<string, Readonly<Record<Family, string>>
 export const CLUSTER_RANGES = ["10.1.0.0/24", "100.96.0.0/16", "fd00:1::/64", "fd00:96::/112"];
 
 const PODS = ["client", "neighbour", "gateway", "stranger"] as const;
-const SERVER_LOG = "/run/founat/internet-9000.log";
 
 /** The address of a namespace or role. */
 export function addressOf(role: string, family: Family): string {
@@ -195,9 +194,9 @@ export async function forge(
   );
 }
 
-/** The datagrams that the server got: source, size and payload. */
-export async function seenOutside(): Promise<string[]> {
-  return (await machine.run(["cat", SERVER_LOG])).split("\n").filter((line) => line && line !== "ready");
+/** The datagrams that a namespace's server on port 9000 got: source, size and payload. */
+export async function seenBy(namespace: Namespace): Promise<string[]> {
+  return (await machine.run(["cat", `/run/founat/${namespace}-9000.log`])).split("\n").filter(Boolean);
 }
 
 /**

@@ -1,0 +1,99 @@
+import { expect, test } from "vitest";
+import { renderSteps } from "../testing/golden.ts";
+import { clientChanges } from "./changes.ts";
+import type { ClientConfig, ClientEgress } from "./config.ts";
+import { type ClientFacts, planClient } from "./plan.ts";
+
+const NOTHING = {
+  links: [],
+  routes: [],
+  rules: [],
+  fouPorts: [],
+  guard: undefined,
+  sysctls: new Map([["net/core/txrehash", "1"]]),
+};
+
+const facts: ClientFacts = {
+  uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.1.7", ipv6: "fd00:244:1::7" } },
+  mainRoutes: ["10.244.1.0/24", "fd00:244:1::/64", "fe80::/64"],
+};
+
+function egress(changes: Partial<ClientEgress>): ClientEgress {
+  return {
+    name: "internet-egress/nat",
+    destinations: ["0.0.0.0/0"],
+    excluded: [],
+    gateway: { ipv4: "10.96.0.10", ipv6: "fd00:96::10" },
+    peers: ["10.96.0.10", "fd00:96::10", "10.244.2.9", "fd00:244:2::9"],
+    port: 5555,
+    sourcePortAuto: false,
+    originatingOnly: true,
+    ...changes,
+  };
+}
+
+const wide = egress({ destinations: ["0.0.0.0/0", "::/0"] });
+const narrow = egress({
+  name: "domestic-egress/nat",
+  destinations: ["192.168.10.0/24", "fd12:3456::/48"],
+  gateway: { ipv4: "10.96.0.11", ipv6: "fd00:96::11" },
+  peers: ["10.96.0.11", "fd00:96::11"],
+});
+const inCluster = ["10.96.0.0/16", "10.244.0.0/16", "fd00:96::/112", "fd00:244::/48"];
+
+test.each<[string, Partial<ClientConfig> & { egresses: readonly ClientEgress[] }]>([
+  ["one wide Egress, IPv4", { egresses: [wide].map((e) => ({ ...e, destinations: ["0.0.0.0/0"] })) }],
+  ["one wide Egress, IPv6", { egresses: [wide].map((e) => ({ ...e, destinations: ["::/0"] })) }],
+  ["one wide Egress, dual stack", { egresses: [wide] }],
+  [
+    "narrow and wide, with an exclusion that the wide one does not share",
+    {
+      egresses: [wide, { ...narrow, excluded: ["192.168.10.128/25"] }],
+    },
+  ],
+  [
+    "an exclusion that another Egress covers",
+    {
+      egresses: [
+        wide,
+        egress({
+          name: "partner/nat",
+          destinations: ["203.0.113.0/24"],
+          excluded: ["203.0.113.7/32"],
+          gateway: { ipv4: "10.96.0.12" },
+        }),
+      ],
+    },
+  ],
+  [
+    "in-cluster ranges that are not RFC 1918",
+    {
+      egresses: [wide],
+      clusterRanges: ["100.64.0.0/10", "172.32.0.0/16", "2001:db8:244::/48"],
+    },
+  ],
+  [
+    "an in-cluster range within a narrow destination",
+    {
+      egresses: [{ ...narrow, destinations: ["10.0.0.0/8"] }],
+    },
+  ],
+  [
+    "fixed and automatic source ports side by side",
+    {
+      egresses: [wide, { ...narrow, sourcePortAuto: true }],
+    },
+  ],
+  ["an Egress without a gateway of one family", { egresses: [{ ...wide, gateway: { ipv4: "10.96.0.10" } }] }],
+])("the commands for %s", async (name, config) => {
+  const plan = planClient({ uplink: "eth0", clusterRanges: inCluster, ...config }, facts);
+  const file = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  await expect(renderSteps(clientChanges(plan, NOTHING).steps)).toMatchFileSnapshot(`testdata/${file}.txt`);
+});
+
+test("a second port is refused, with the names of both Egresses", () => {
+  const config = { uplink: "eth0", egresses: [wide, { ...narrow, port: 5556 }], clusterRanges: [] };
+  expect(() => planClient(config, facts)).toThrow(
+    "Egress internet-egress/nat uses port 5555 and domestic-egress/nat port 5556",
+  );
+});

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { renderSteps } from "../testing/golden.ts";
+import { gatewayChanges } from "./changes.ts";
+import { type GatewayFacts, planGateway } from "./plan.ts";
+
+const facts: GatewayFacts = {
+  uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.2.9", ipv6: "fd00:244:2::9" } },
+};
+const NOTHING = { links: [], routes: [], rules: [], fouPorts: [], table: undefined, sysctls: new Map() };
+const config = {
+  port: 5555,
+  sourcePortAuto: false,
+  destinations: ["0.0.0.0/0", "::/0"],
+  excluded: [
+    "10.96.0.0/16",
+    "10.244.0.0/16",
+    "100.64.0.0/10",
+    "fd00:96::/112",
+    "fd00:244::/48",
+    "198.51.100.0/24",
+  ],
+};
+
+test.each([
+  ["everything, dual stack", config, facts],
+  [
+    "a narrow destination, IPv4, automatic source ports",
+    { ...config, destinations: ["10.0.0.0/8"], sourcePortAuto: true },
+    { uplink: { ...facts.uplink, addresses: { ipv4: "10.244.2.9" } } },
+  ],
+])("the commands of a gateway to %s", async (name, config, facts) => {
+  const file = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  await expect(renderSteps(gatewayChanges(planGateway(config, facts), NOTHING).steps)).toMatchFileSnapshot(
+    `testdata/${file}.txt`,
+  );
+});

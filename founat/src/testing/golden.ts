@@ -1,0 +1,53 @@
+import type { Step } from "../kernel.ts";
+
+/** What a group of lines is for, by the beginning of its lines; the first that fits counts. */
+const HEADINGS: readonly (readonly [RegExp, string])[] = [
+  [/^fou add/, "UDP ports on which the kernel takes tunnelled packets in"],
+  [/^(link|address)/, "tunnel links without a remote; they serve every peer"],
+  [/^rule add pref 1800/, "link-local destinations stay on the link"],
+  [/^rule add pref 1850/, "outer packets to gateways never meet the tunnel"],
+  [/^rule add pref 1880/, "marked packets (replies to inbound flows) leave as they came"],
+  [
+    /^rule add pref 20[0-4]/,
+    "private destinations: as without Egresses, unless a narrow one took them before",
+  ],
+  [/^rule add pref 2050/, "so do connected networks and specific routes"],
+  [/^rule add pref 1900/, "narrow destinations"],
+  [/^rule add pref 2100/, "wide destinations"],
+  [/^rule add pref 2000 iif/, "packets from outside to clients"],
+  [/^route replace throw/, "never through a tunnel: in-cluster, excluded and link-local ranges"],
+  [/^route replace \S+\/128 dev/, "IPv6 gateways must be reachable on the link before routes may name them"],
+  [/^route replace/, "destinations, each with its second line of defence below"],
+];
+
+/** Steps as a person reads them. */
+export function renderSteps(steps: readonly Step[]): string {
+  return steps.map(renderStep).join("\n");
+}
+
+function renderStep(step: Step): string {
+  if ("sysctls" in step) {
+    const lines = Object.entries(step.sysctls).map(([path, value]) => `${path} = ${value}\n`);
+    return `==== sysctls\n${lines.join("")}`;
+  }
+  if ("read" in step) return `==== read ${step.read.join(" ")}\n`;
+  const input = step.input ?? "";
+  return `==== ${[step.file, ...step.args].join(" ")}\n${step.file === "ip" ? withHeadings(input) : input}`;
+}
+
+function withHeadings(lines: string): string {
+  let last: string | undefined;
+  return lines
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => {
+      const pattern = line.includes(" iif ") ? /iif/ : undefined;
+      const heading = HEADINGS.find(([beginning]) =>
+        pattern ? beginning.source.includes("iif") : beginning.test(line),
+      )?.[1];
+      const above = heading !== last && heading !== undefined ? `# ${heading}\n` : "";
+      last = heading;
+      return `${above}${line}\n`;
+    })
+    .join("");
+}
