@@ -14,6 +14,7 @@ import type { ClientRegistry } from "./client-registry.ts";
 import { type EgressFacts, type EgressView, egressKey } from "./egress-view.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
+import type { LookUpPod, PodFacts } from "./pod-lookup.ts";
 import type { PodNetworks } from "./pod-networks.ts";
 import { assertUsable, clientConfig, parseClientAnnotations, recordEgress } from "./pod-plan.ts";
 import type { SliceWriter } from "./slice-writer.ts";
@@ -21,12 +22,6 @@ import type { Withdrawals } from "./withdrawals.ts";
 
 /** Below what kubelet gives the container runtime (2 minutes), and what the plugin gives the agent. */
 const ACKNOWLEDGE_DEADLINE_MS = 20_000;
-
-/** A pod as the API has it; asked for only where the container runtime says too little. */
-export interface PodFacts {
-  readonly uid: string;
-  readonly annotations: Readonly<Record<string, string>>;
-}
 
 export interface AdderOptions {
   readonly clusterRanges: readonly string[];
@@ -36,8 +31,7 @@ export interface AdderOptions {
   readonly withdrawals: Pick<Withdrawals, "scan">;
   readonly networks: PodNetworks;
   readonly asker: Pick<Asker, "ask">;
-  /** @throws KubeError NotFound */
-  readonly getPod: (pod: PodReference, signal: AbortSignal) => Promise<PodFacts>;
+  readonly lookUpPod: LookUpPod;
   /** Looks at a client again: something has changed while it was being added. */
   readonly reapply: (containerId: string) => void;
   readonly recordEvent: RecordPodEvent;
@@ -130,7 +124,7 @@ export class Adder {
     const { writer, view, asker, metrics, acknowledgeDeadlineMs = ACKNOWLEDGE_DEADLINE_MS } = this.#options;
     const { namespace, name } = egress.metadata;
     const version = await writer.write({ namespace, name });
-    if (version === undefined) {
+    if (version?.generation === undefined) {
       throw new CniError(CniErrorCode.tryAgainLater, `Egress ${namespace}/${name} was deleted meanwhile`);
     }
     if (egress.spec.clientStartup === "Immediate") return;
@@ -186,7 +180,7 @@ export class Adder {
 
   async #facts({ pod, annotations }: AddRequest, signal: AbortSignal): Promise<PodFacts> {
     if (annotations !== undefined && pod.uid !== undefined) return { uid: pod.uid, annotations };
-    const facts = await this.#options.getPod(pod, signal);
+    const facts = await this.#options.lookUpPod(pod, signal);
     return annotations === undefined ? facts : { ...facts, annotations };
   }
 }

@@ -1,6 +1,6 @@
 /** Works off tombstones: an address is free again when no gateway trusts it. */
 
-import { type Outcome, pause, requeueAfter, WorkQueue, type WorkReport } from "@egress-nat/kube";
+import { type Outcome, pause, requeueAfter, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { EgressReference, Tombstone } from "../state/record.ts";
 import type { StateDirectory } from "../state/state-directory.ts";
@@ -21,7 +21,6 @@ export interface WithdrawalsOptions {
   readonly view: Pick<EgressView, "gateways">;
   readonly asker: Pick<Asker, "ask">;
   readonly logger: Logger;
-  readonly onReport?: (report: WorkReport) => void;
 }
 
 /** Withdraws addresses from gateways, one after another, until their tombstones are gone. */
@@ -31,11 +30,13 @@ export class Withdrawals {
 
   constructor(options: WithdrawalsOptions) {
     this.#options = options;
-    const { onReport } = options;
     this.#queue = new WorkQueue({
       concurrency: 8,
       backoff: { baseMs: 100, maxMs: 5_000 },
-      ...(onReport === undefined ? {} : { onReport }),
+      onReport: ({ key, failure }) => {
+        if (failure === undefined) return;
+        options.logger.warn({ address: key, err: failure.error }, "cannot withdraw, trying again");
+      },
     });
   }
 

@@ -1,0 +1,32 @@
+/** The one question that the agent asks about pods, where the container runtime says too little of one. */
+
+import { ResourceClient, type Transport } from "@egress-nat/kube";
+import { z } from "zod";
+import type { PodReference } from "../cni/invocation.ts";
+
+const POD_RESOURCE = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true } as const;
+
+const Pod = z.object({
+  metadata: z.object({
+    name: z.string(),
+    namespace: z.string(),
+    uid: z.string(),
+    annotations: z.record(z.string(), z.string()).default({}),
+  }),
+});
+
+export interface PodFacts {
+  readonly uid: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** @throws KubeError NotFound when the pod is gone */
+export type LookUpPod = (pod: PodReference, signal: AbortSignal) => Promise<PodFacts>;
+
+export function podLookup(transport: Transport): LookUpPod {
+  const client = new ResourceClient(transport, POD_RESOURCE, (raw) => Pod.parse(raw));
+  return async ({ namespace, name }, signal) => {
+    const { uid, annotations } = (await client.get({ namespace, name }, { signal })).metadata;
+    return { uid, annotations };
+  };
+}

@@ -1,0 +1,111 @@
+/** What the CNI plugin asks of the agent. */
+
+import { pause } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+import { CniError, CniErrorCode } from "../cni/error.ts";
+import type { AddRequest, AgentRequest } from "../cni/protocol.ts";
+import type { Adder } from "./add.ts";
+import type { ClientRegistry } from "./client-registry.ts";
+import type { EgressView } from "./egress-view.ts";
+import type { AgentMetrics } from "./metrics.ts";
+import type { PodNetworks } from "./pod-networks.ts";
+import { clientConfig } from "./pod-plan.ts";
+import type { Withdrawals } from "./withdrawals.ts";
+
+/** How long an ADD waits for an agent that has just started. */
+const START_PATIENCE_MS = 10_000;
+
+/** How long DEL waits for gateways: below the plugin's own patience, and its success does not depend on it. */
+const WITHDRAW_PATIENCE_MS = 2_000;
+
+export interface RequestHandlerOptions {
+  readonly clusterRanges: readonly string[];
+  /** Resolves when the agent knows the cluster. */
+  readonly started: Promise<void>;
+  readonly adder: Pick<Adder, "add">;
+  readonly registry: Pick<ClientRegistry, "get" | "bury">;
+  readonly withdrawals: Pick<Withdrawals, "withdraw">;
+  readonly view: EgressView;
+  readonly networks: Pick<PodNetworks, "check">;
+  readonly metrics: Pick<AgentMetrics, "addSeconds" | "errors">;
+  readonly logger: Logger;
+}
+
+/** Handles requests: several at once, but a DEL ends the ADD of the same container. */
+export class RequestHandler {
+  readonly #options: RequestHandlerOptions;
+  readonly #additions = new Map<string, AbortController>();
+
+  constructor(options: RequestHandlerOptions) {
+    this.#options = options;
+  }
+
+  /** @throws CniError */
+  async handle(request: AgentRequest, signal: AbortSignal): Promise<void> {
+    try {
+      switch (request.operation) {
+        case "add":
+          return await this.#add(request, signal);
+        case "delete":
+          return await this.#delete(request.containerId);
+        case "check":
+          return await this.#check(request.containerId, signal);
+      }
+    } catch (error) {
+      const code = error instanceof CniError ? error.code : CniErrorCode.tryAgainLater;
+      this.#options.metrics.errors.inc({ operation: request.operation, code: String(code) });
+      throw error;
+    }
+  }
+
+  async #add(request: AddRequest, signal: AbortSignal): Promise<void> {
+    const { adder, metrics } = this.#options;
+    await this.#awaitStart(signal);
+    const endTimer = metrics.addSeconds.startTimer();
+    const controller = new AbortController();
+    this.#additions.set(request.containerId, controller);
+    try {
+      await adder.add(request, AbortSignal.any([signal, controller.signal]));
+    } finally {
+      this.#additions.delete(request.containerId);
+      endTimer();
+    }
+  }
+
+  async #delete(containerId: string): Promise<void> {
+    const { registry, withdrawals, logger } = this.#options;
+    this.#additions.get(containerId)?.abort(new DOMException("the pod was deleted", "AbortError"));
+    const record = registry.bury(containerId);
+    if (record === undefined) return;
+    logger.info({ pod: record.pod, addresses: record.addresses }, "deleting a client");
+    await withdrawals.withdraw(record.addresses, WITHDRAW_PATIENCE_MS);
+  }
+
+  async #check(containerId: string, signal: AbortSignal): Promise<void> {
+    const { registry, networks, view, clusterRanges } = this.#options;
+    await this.#awaitStart(signal);
+    const record = registry.get(containerId);
+    if (record === undefined) return;
+    const differences = await networks.check(record.netns, clientConfig(record, view, clusterRanges));
+    if (differences.length === 0) return;
+    const { namespace, name } = record.pod;
+    throw new CniError(
+      CniErrorCode.differs,
+      `the network namespace of pod ${namespace}/${name} is not what it should be: ${differences.join("; ")}`,
+      "the node agent repairs it when its Egress changes, and when the agent starts",
+    );
+  }
+
+  async #awaitStart(signal: AbortSignal): Promise<void> {
+    const cancel = new AbortController();
+    const patience = pause(START_PATIENCE_MS, AbortSignal.any([signal, cancel.signal])).then(() => false);
+    const started = await Promise.race([this.#options.started.then(() => true), patience]);
+    cancel.abort();
+    if (started) return;
+    throw new CniError(
+      CniErrorCode.tryAgainLater,
+      "the node agent has not read the Egresses from the Kubernetes API yet",
+      "it has just started, or the API does not answer it: its log says which",
+    );
+  }
+}
