@@ -24,6 +24,19 @@ const narrowClientNode: Plugin = {
   },
 };
 
+/** Programs complain in English: the other translations of zod's messages are half of zod. */
+const withoutTranslations: Plugin = {
+  name: "without-translations",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^\.\.\/locales\/index\.js$/ }, ({ importer }) =>
+      importer.includes("/node_modules/zod/")
+        ? { path: "locales", namespace: "without-translations" }
+        : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: "without-translations" }, () => ({ contents: "" }));
+  },
+};
+
 /**
  * Bundles a program and all that it imports into ES modules that begin with `main.js`.
  *
@@ -45,7 +58,7 @@ export async function bundleProgram(entry: string, folder: string): Promise<void
     format: "esm",
     conditions: ["source"],
     banner: { js: REQUIRE_BANNER },
-    plugins: [narrowClientNode],
+    plugins: [narrowClientNode, withoutTranslations],
     // Identifiers stay, so that a stack trace in a log can be read without source maps.
     minifySyntax: true,
     minifyWhitespace: true,
