@@ -160,7 +160,13 @@ export class EgressOperator extends Operator {
 
   async #lead(signal: AbortSignal): Promise<void> {
     const { transport, settings, logger } = this.#options;
-    await Promise.all([...this.#watches.values()].map((watch) => watch.whenSynced(signal)));
+    const synced = [...this.#watches.values()].map((watch) => watch.whenSynced(signal));
+    const isSynced = await Promise.all(synced).then(
+      () => true,
+      () => false,
+    );
+    // The only reason not to be: the lead ended before.
+    if (!isSynced) return;
     // A former lead may have ended in the middle of anything.
     for (const key of this.#caches.egresses.store.keys()) this.#egressQueue.add(key);
     for (const key of this.#caches.slices.store.keys()) this.#sliceQueue.add(key);
