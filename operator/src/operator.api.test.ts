@@ -6,7 +6,7 @@ import { RunningOperator } from "./testing/running-operator.ts";
 
 const { service, deployment, role } = CHILD_RESOURCES;
 
-const eventually = { timeout: 5_000, interval: 20 };
+const eventually = { timeout: 30_000, interval: 20 };
 
 const WITHOUT_BUDGET = ["serviceAccount", "role", "roleBinding", "service", "deployment"] as const;
 const ALL = [...WITHOUT_BUDGET, "disruptionBudget"];

@@ -170,7 +170,7 @@ describe("the operator", () => {
 
   async function seen(text: string, ...args: readonly string[]): Promise<void> {
     const look = async () => (await run([...args, "-n", NAMESPACE])).all;
-    await expect.poll(look, { timeout: 15_000, interval: 100 }).toContain(text);
+    await expect.poll(look, { timeout: 30_000, interval: 100 }).toContain(text);
   }
 });
 

@@ -20,7 +20,7 @@ const DAEMON_SET: Resource = {
   namespaced: true,
 };
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(240_000);
 
 let play: Playground;
 
