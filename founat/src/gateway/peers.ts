@@ -47,26 +47,28 @@ export class PeerBook {
   }
 
   /**
-   * What adds or changes some clients and removes others. An address that two clients name belongs to the later one.
+   * What adds or changes some clients and removes others. An address that two clients name belongs to the later one,
+   * and of two entries with one id the later counts.
    *
    * @throws FounatError `invalid-config` for what is no address, or an id that cannot be a comment
    */
   change(put: Iterable<GatewayClient>, remove: Iterable<string>): PeerChanges {
+    const clients = new Map<string, GatewayClient>();
+    for (const client of put) {
+      checkId(client.id);
+      // Not in the place of the entry before: the order decides about addresses.
+      clients.delete(client.id);
+      clients.set(client.id, client);
+    }
+    // First all addresses are given up, then taken: one may go from a later client to an earlier one.
     const changes = new Map<string, Peer | undefined>();
-    const marks = new Map<string, number>();
-    let lastMark = this.#lastMark;
-    for (const id of remove) {
+    for (const id of [...remove, ...clients.keys()]) {
       for (const address of this.#clients.get(id)?.addresses ?? []) changes.set(address, undefined);
     }
-    for (const { id, addresses } of put) {
-      checkId(id);
-      const mark = this.#clients.get(id)?.mark ?? marks.get(id) ?? ++lastMark;
-      marks.set(id, mark);
-      const canonical = new Set(addresses.map(canonicalAddress));
-      for (const address of this.#clients.get(id)?.addresses ?? []) {
-        if (!canonical.has(address)) changes.set(address, undefined);
-      }
-      for (const address of canonical) changes.set(address, { id, mark });
+    let lastMark = this.#lastMark;
+    for (const { id, addresses } of clients.values()) {
+      const mark = this.#clients.get(id)?.mark ?? ++lastMark;
+      for (const address of addresses) changes.set(canonicalAddress(address), { id, mark });
     }
     return this.#difference(changes);
   }

@@ -1,0 +1,62 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { kernelHere } from "./kernel.ts";
+
+let sysctlRoot: string;
+beforeEach(async () => {
+  sysctlRoot = await mkdtemp(join(tmpdir(), "founat-sysctl-"));
+  await mkdir(join(sysctlRoot, "net/ipv4/conf/eth0.5"), { recursive: true });
+});
+afterEach(() => rm(sysctlRoot, { recursive: true }));
+
+test("a command gets its input and arguments as they are, whatever they hold", async () => {
+  const words = ["a b", "it's", '"$HOME"', "`id`", "back\\slash", "new\nline"];
+  expect(await kernelHere().exec("printf", ["%s|", ...words])).toBe(words.map((word) => `${word}|`).join(""));
+  const input = "EOF\n$HOME `id`\n".repeat(20_000);
+  expect(await kernelHere().exec("cat", [], { input })).toBe(input);
+});
+
+test("each step's output comes back on its own", async () => {
+  const outputs = await kernelHere().run([
+    { file: "echo", args: ["one"] },
+    { file: "true", args: [] },
+    { file: "false", args: [], mayFail: true },
+    { file: "echo", args: ["two"] },
+  ]);
+  expect(outputs).toEqual(["one\n", "", "", "two\n"]);
+});
+
+test("the first failure ends the run, and its message names the command and what it said", async () => {
+  const after = join(sysctlRoot, "after");
+  const run = kernelHere().run([
+    { file: "true", args: [] },
+    { file: "ls", args: ["/no such place"] },
+    { file: "touch", args: [after] },
+  ]);
+  await expect(run).rejects.toMatchObject({
+    code: "kernel-command-failed",
+    retryable: true,
+    message: expect.stringMatching(/^`ls \/no such place` failed: ls: .*No such file/),
+  });
+  await expect(readFile(after)).rejects.toThrow("ENOENT");
+});
+
+test("a program that is not there is a failure of the command", async () => {
+  await expect(kernelHere().exec("no-such-program", [])).rejects.toThrow("`no-such-program` failed: ");
+});
+
+test("sysctls are written and read below the given root; those that do not exist are left out", async () => {
+  const path = "net/ipv4/conf/eth0.5/rp_filter";
+  await writeFile(join(sysctlRoot, path), "0\n");
+  const kernel = kernelHere({ sysctlRoot });
+  await kernel.run([{ sysctls: { [path]: "2" } }]);
+  expect(await readFile(join(sysctlRoot, path), "utf8")).toBe("2");
+  expect(await kernel.readSysctls([path, "net/core/txrehash"])).toEqual(new Map([[path, "2"]]));
+});
+
+test("a sysctl that cannot be written is named", async () => {
+  const run = kernelHere({ sysctlRoot }).run([{ sysctls: { "net/nowhere/x": "1" } }]);
+  await expect(run).rejects.toThrow("writing sysctls net/nowhere/x failed: ");
+});
