@@ -1,7 +1,7 @@
 /** From a pod's annotations and the Egresses they name to what its network namespace should be: pure functions. */
 
 import { isIPv6 } from "node:net";
-import { CLIENT_ANNOTATION_PREFIX, FOU_PORT } from "@egress-nat/crds";
+import { CLIENT_ANNOTATION_PREFIX, EGRESS_LABEL, FOU_PORT, labelValue } from "@egress-nat/crds";
 import {
   type Addresses,
   type ClientConfig,
@@ -86,7 +86,7 @@ export function assertUsable(
   throw new CniError(
     CniErrorCode.tryAgainLater,
     `Egress ${key} has no gateway that is ready`,
-    `kubectl describe egress -n ${namespace} ${name}; kubectl get pods -n ${namespace} -l app.kubernetes.io/instance=${name}`,
+    `kubectl describe egress -n ${namespace} ${name}; kubectl get pods -n ${namespace} -l ${EGRESS_LABEL}=${labelValue(name)}`,
   );
 }
 
