@@ -9,7 +9,7 @@ export const EGRESS = { namespace: "internet", name: "egress" };
  * @param node number of its node, below 256
  * @param clients how many clients it has, below 256
  */
-export function sliceObject(node: number, clients: number, generation = 1): object {
+export function sliceObject(node: number, clients: number, generation = 1) {
   const nodeName = `node-${node}`;
   return {
     apiVersion: "coil.cybozu.com/v2",
