@@ -58,6 +58,10 @@ export function tunnelLink(
  * The arguments of `ip link add`. tos and tclass are inherited, so that DSCP and ECN of the inner packet survive. Two
  * links of one family may not have the same addresses, so the one with the automatic source port is bound to the
  * uplink: that makes it another one to the kernel.
+ *
+ * The outer UDP checksum is zero, over IPv6 as over IPv4 (RFC 6935, RFC 6936). The kernel computes one from the inner
+ * checksum that is still to be filled in (local checksum offload), and its NAT then takes the packet for one whose
+ * outer checksum is still to be filled in: what a Service redirects arrives with a wrong checksum and is dropped.
  */
 export function addLinkCommand(link: TunnelLink): string {
   const { family, sourcePortAuto, port, local, uplink } = link;
@@ -65,7 +69,8 @@ export function addLinkCommand(link: TunnelLink): string {
     family === "ipv4" ? `type ipip local ${local}` : `type ip6tnl mode ip6ip6 local ${local} remote ::`;
   const bound = sourcePortAuto ? ` dev ${uplink}` : "";
   const inherit = family === "ipv4" ? "tos inherit" : "tclass inherit encaplimit none";
-  const encap = `encap fou encap-sport ${sourcePortAuto ? "auto" : port} encap-dport ${port}`;
+  const checksum = family === "ipv4" ? "noencap-csum" : "noencap-udp6-csum";
+  const encap = `encap fou encap-sport ${sourcePortAuto ? "auto" : port} encap-dport ${port} ${checksum}`;
   return `link add ${linkName(link)} ${kind}${bound} ttl 225 ${inherit} ${encap}`;
 }
 
