@@ -1,7 +1,7 @@
-import { copyFile, mkdir, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { execa } from "execa";
-import { CACHE_FOLDER, cachedFolder, contentHash, exists } from "../system/cache.ts";
+import { cachedFolder, contentHash, exists, keepNewest } from "../system/cache.ts";
 import { needCommands } from "../system/debian-packages.ts";
 import { TestBedError } from "../system/failure.ts";
 import { BackgroundProcess } from "../system/process.ts";
@@ -17,6 +17,7 @@ export interface ImageTarball {
 
 /** Room for what pods write and for images that are loaded later; sparse, it takes no space on the host. */
 const FREE_MIB = 6144;
+/** Every change of the product makes another disk. */
 const DISKS_KEPT = 3;
 
 const CNI_PLUGINS = ["bridge", "host-local", "loopback", "portmap"];
@@ -54,7 +55,7 @@ export async function nodeDisk(images: readonly ImageTarball[]): Promise<string>
     await makeFileSystem(root, join(draft, "disk.ext4"));
     await rm(root, { recursive: true });
   });
-  await keepNewest(folder);
+  await keepNewest(folder, DISKS_KEPT);
   return join(folder, "disk.ext4");
 }
 
@@ -127,19 +128,4 @@ async function makeFileSystem(root: string, file: string): Promise<void> {
     ...["-q", "-F", "-d", root, "-O", "^has_journal", "-E", "lazy_itable_init=1", "-m", "0"],
     ...[file, `${Math.ceil(usedMiB * 1.1) + FREE_MIB}M`],
   ]);
-}
-
-/** Every change of the product makes another disk. Those that were used last stay. */
-async function keepNewest(used: string): Promise<void> {
-  const now = new Date();
-  await utimes(used, now, now);
-  const folder = join(CACHE_FOLDER, "node-disk");
-  const disks = await Promise.all(
-    (await readdir(folder))
-      .filter((name) => !name.startsWith("."))
-      .map(async (name) => ({ path: join(folder, name), usedAt: (await stat(join(folder, name))).mtimeMs })),
-  );
-  for (const { path } of disks.toSorted((a, b) => b.usedAt - a.usedAt).slice(DISKS_KEPT)) {
-    await rm(path, { recursive: true, force: true });
-  }
 }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { cachedFolder } from "../system/cache.ts";
+import { cachedFolder, keepNewest } from "../system/cache.ts";
 import { packLayout } from "./oci-layout.ts";
 
 /** One image for the nodes of a test cluster. */
@@ -18,6 +18,9 @@ export interface CachedImage extends ImageTarball {
   /** The folder of the image layout, to build on. */
   readonly layout: string;
 }
+
+/** Of each image: this checkout's, and what one may go back to. */
+const KEPT = 3;
 
 const Index = z.object({ manifests: z.tuple([z.object({ digest: z.string() })]) });
 
@@ -41,6 +44,7 @@ export async function cachedImage(
       await packLayout(join(draft, "layout"), join(draft, "image.tar"));
     },
   );
+  await keepNewest(folder, KEPT);
   const layout = join(folder, "layout");
   const index = Index.parse(JSON.parse(await readFile(join(layout, "index.json"), "utf8")));
   return { name, file: join(folder, "image.tar"), digest: index.manifests[0].digest, layout };

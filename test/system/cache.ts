@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { withLock } from "./lock.ts";
 
 /** Everything that is built once and kept between runs, outside the checkout. */
 export const CACHE_FOLDER = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "egress-nat");
@@ -22,17 +23,42 @@ export async function cachedFolder(
 ): Promise<string> {
   const final = join(CACHE_FOLDER, name, key);
   if (await exists(final)) return final;
-  await mkdir(join(CACHE_FOLDER, name), { recursive: true });
-  const draft = await mkdtemp(join(CACHE_FOLDER, name, ".draft-"));
-  try {
-    await make(draft);
-    await rename(draft, final);
-  } catch (error) {
-    await rm(draft, { recursive: true, force: true });
-    // Somebody else finished the same folder first.
-    if (!(await exists(final))) throw error;
+  await mkdir(dirname(final), { recursive: true });
+  // Programs that run side by side would build the same thing, at twice the cost and in each other's way.
+  return withLock(join(CACHE_FOLDER, name, `.${key}.lock`), async () => {
+    if (await exists(final)) return final;
+    const draft = await mkdtemp(join(CACHE_FOLDER, name, ".draft-"));
+    try {
+      await make(draft);
+      await rename(draft, final);
+    } catch (error) {
+      await rm(draft, { recursive: true, force: true });
+      throw error;
+    }
+    return final;
+  });
+}
+
+/**
+ * Notes that a folder is used, and removes its siblings but for those that were used last.
+ *
+ * @param used a folder that {@link cachedFolder} returned
+ * @param count how many to keep, with this one
+ */
+export async function keepNewest(used: string, count: number): Promise<void> {
+  const now = new Date();
+  await utimes(used, now, now);
+  const siblings = dirname(used);
+  const names = (await readdir(siblings)).filter((name) => !name.startsWith("."));
+  const folders = await Promise.all(
+    names.map(async (name) => ({
+      path: join(siblings, name),
+      usedAt: (await stat(join(siblings, name))).mtimeMs,
+    })),
+  );
+  for (const { path } of folders.toSorted((a, b) => b.usedAt - a.usedAt).slice(count)) {
+    await rm(path, { recursive: true, force: true });
   }
-  return final;
 }
 
 /** A short hash of texts and files, for the key of a cached folder. */
