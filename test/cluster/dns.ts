@@ -85,13 +85,16 @@ function deployment(): object {
             imagePullPolicy: "Never",
             args: ["-conf", "/etc/coredns/Corefile"],
             volumeMounts: [{ name: "config", mountPath: "/etc/coredns", readOnly: true }],
-            readinessProbe: {
+            // Quick to notice that it is up; each probe costs an emulated node something from then on.
+            startupProbe: {
               httpGet: { path: "/ready", port: READY_PORT },
               periodSeconds: 1,
-              timeoutSeconds: 5,
+              failureThreshold: 180,
             },
+            readinessProbe: { httpGet: { path: "/ready", port: READY_PORT }, timeoutSeconds: 5 },
             livenessProbe: {
               httpGet: { path: "/health", port: HEALTH_PORT },
+              periodSeconds: 30,
               timeoutSeconds: 10,
               failureThreshold: 10,
             },

@@ -12,7 +12,7 @@ import { upCluster } from "./up.ts";
 
 const program = new Command("npm run cluster --")
   .description(
-    "A real Kubernetes cluster on this machine: control plane, one to three virtual machines as nodes, and an internet\n" +
+    "A real Kubernetes cluster on this machine: control plane, one to three virtual machines as nodes, and an internet " +
       "that answers with the source address it saw. No packet of it leaves the machine.",
   )
   .enablePositionalOptions()
@@ -78,8 +78,7 @@ program
   .action(async ({ name }: Partial<Named>) => {
     const names = name === undefined ? await clusterNames() : [name];
     if (names.length === 0) console.log("no clusters");
-    const states = await Promise.all(names.map(showStatus));
-    process.exitCode = states.every(Boolean) ? 0 : 1;
+    for (const each of names) if (!(await showStatus(each))) process.exitCode = 1;
   });
 
 program

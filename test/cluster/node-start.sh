@@ -36,5 +36,5 @@ start() { # NAME COMMAND...
 start containerd containerd --config /etc/containerd/config.toml --log-level warn
 until [ -S /run/containerd/containerd.sock ]; do sleep 0.1; done
 start kubelet kubernetes kubelet --config /etc/kubernetes/kubelet.json \
-  --kubeconfig /etc/kubernetes/kubelet.kubeconfig --hostname-override "$HOSTNAME" --node-ip "$NODE_IP"
+  --kubeconfig /etc/kubernetes/kubelet.kubeconfig --hostname-override "$HOSTNAME" --node-ip "$NODE_IP" --housekeeping-interval 60s
 start kube-proxy kubernetes kube-proxy --config /etc/kubernetes/kube-proxy.json
