@@ -12,6 +12,7 @@ import { type Settings, settingsFrom } from "./kit/settings.ts";
 import type { World } from "./kit/world.ts";
 
 const NAME = "e2e";
+const DEMO = "demo";
 const CLUSTER_PROGRAM = join(import.meta.dirname, "../cluster/main.ts");
 
 /**
@@ -33,33 +34,38 @@ interface Prepared {
   readonly end: () => Promise<void>;
 }
 
-async function ownCluster({ keepCluster, image, long, ranges, proxyMode }: Settings): Promise<Prepared> {
-  if (!keepCluster) await removeCluster(NAME);
-  // One cluster is what two cores carry.
-  if (await isUp("demo")) {
-    console.log("ending the demo's cluster");
-    await removeCluster("demo");
-  }
+async function ownCluster(settings: Settings): Promise<Prepared> {
+  const { keptCluster, proxyMode, ranges } = settings;
+  if (keptCluster === undefined) await makeRoom();
   const cluster = await upCluster({
-    name: NAME,
+    name: keptCluster ?? NAME,
     nodes: 2,
     ranges,
     proxyMode,
-    lifetime: keepCluster ? "detached" : "owner",
+    lifetime: keptCluster === undefined ? "owner" : "detached",
     images: imageTarballs,
     renderer: "simple",
   });
-  if (keepCluster) await cluster.loadImages(await imageTarballs());
+  if (keptCluster !== undefined) await cluster.loadImages(await imageTarballs());
   await installChart(cluster);
   return {
-    world: worldOf(cluster, image, long),
+    world: worldOf(cluster, settings),
     end: async () => {
-      if (!keepCluster) await removeCluster(NAME);
+      if (keptCluster === undefined) await removeCluster(NAME);
     },
   };
 }
 
-function worldOf(cluster: Cluster, image: string, long: boolean): World {
+/** One cluster is what two cores carry: ends what a broken run left, and the demo's. */
+async function makeRoom(): Promise<void> {
+  await removeCluster(NAME);
+  if (await isUp(DEMO)) {
+    console.log("ending the demo's cluster");
+    await removeCluster(DEMO);
+  }
+}
+
+function worldOf(cluster: Cluster, { image, long }: Settings): World {
   const { wide, narrow, narrowTen, lowMtu, metadata } = cluster.plan.internet;
   const program = [process.execPath, "--conditions=source", CLUSTER_PROGRAM];
   return {
@@ -70,8 +76,8 @@ function worldOf(cluster: Cluster, image: string, long: boolean): World {
     long,
     internet: { wide, narrow, narrowTen, lowMtu, metadata, inside: cluster.insideInternet },
     apiserver: {
-      stop: [...program, "stop", "apiserver", "--name", NAME],
-      start: [...program, "start", "apiserver", "--name", NAME],
+      stop: [...program, "stop", "apiserver", "--name", cluster.name],
+      start: [...program, "start", "apiserver", "--name", cluster.name],
     },
   };
 }

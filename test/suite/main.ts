@@ -31,9 +31,11 @@ ${NIGHTLY_STAGES.map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`).jo
     "after",
     `
 Environment:
-  E2E_KUBECONFIG    run the e2e stage against this cluster instead of one made of virtual machines;
-                    cases that need the test cluster's own internet or nodes are skipped and say so
-  E2E_KEEP_CLUSTER  set to 1 to leave the e2e stage's cluster and the installed product up
+  E2E_KUBECONFIG    run the e2e stage against this cluster, where the chart is installed already; E2E_IMAGE names an
+                    image for test pods that its nodes can get (python3, socat, iproute2, nftables, conntrack);
+                    cases that need the test cluster's own internet are skipped and say so
+  E2E_CLUSTER       run the e2e stage on this cluster of npm run cluster, which is brought up if needed, and leave
+                    the cluster and the installed product up
 
 Examples:
   npm run test:unit -- founat

@@ -4,7 +4,7 @@ import { z } from "zod";
 const Environment = z.object({
   E2E_KUBECONFIG: z.string().min(1).optional(),
   E2E_IMAGE: z.string().default("egress-nat-toolbox:test"),
-  E2E_KEEP_CLUSTER: z.enum(["0", "1"]).default("0"),
+  E2E_CLUSTER: z.string().min(1).optional(),
   E2E_LENGTH: z.enum(["short", "long"]).default("short"),
   E2E_KUBE_PROXY: z.enum(["nftables", "iptables"]).default("nftables"),
   E2E_RANGES: z.enum(["private", "mixed"]).default("private"),
@@ -15,7 +15,8 @@ export interface Settings {
   readonly kubeconfig: string | undefined;
   /** Image of the test pods. */
   readonly image: string;
-  readonly keepCluster: boolean;
+  /** A cluster of `npm run cluster` to use, and to leave up. */
+  readonly keptCluster: string | undefined;
   /** Repeat what is worth repeating. */
   readonly long: boolean;
   readonly proxyMode: "nftables" | "iptables";
@@ -30,7 +31,7 @@ export function settingsFrom(environment: NodeJS.ProcessEnv): Settings {
   return {
     kubeconfig: data.E2E_KUBECONFIG,
     image: data.E2E_IMAGE,
-    keepCluster: data.E2E_KEEP_CLUSTER === "1",
+    keptCluster: data.E2E_CLUSTER,
     long: data.E2E_LENGTH === "long",
     proxyMode: data.E2E_KUBE_PROXY,
     ranges: data.E2E_RANGES,
