@@ -1,45 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
-import { formatAddress, isNarrow, lastAddress, PRIVATE_RANGES, parseAddress, parseCidr } from "./cidr.ts";
-import { type Carrier, carriedRanges, decide, NEVER_CARRIED } from "./coverage.ts";
+import { isNarrow, PRIVATE_RANGES, parseAddress, parseCidr } from "./cidr.ts";
+import { carriedRanges, decide, NEVER_CARRIED } from "./coverage.ts";
+import { aroundBoundaries, holds, type Situation, situation } from "./testing/arbitrary.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
-interface Named extends Carrier {
-  readonly name: string;
-}
-
-// Few distinct bits, so that the prefixes nest, touch and repeat.
-const prefix = fc
-  .tuple(
-    fc.constantFrom(10, 11, 100, 128, 192, 203),
-    fc.constantFrom(0, 1, 168, 255),
-    fc.constantFrom(0, 7, 128),
-    fc.constantFrom(0, 1, 8, 15, 16, 17, 24, 25, 32),
-  )
-  .map(([a, b, c, length]) => {
-    const { first } = parseCidr(`${a}.${b}.${c}.0/${length}`);
-    return `${formatAddress("ipv4", first)}/${length}`;
-  });
-const cidrs = (max: number) => fc.array(prefix, { maxLength: max });
-const carriers = fc
-  .array(fc.record({ destinations: fc.array(prefix, { minLength: 1, maxLength: 4 }), excluded: cidrs(3) }), {
-    minLength: 1,
-    maxLength: 3,
-  })
-  .map((list) => list.map((carrier, index): Named => ({ ...carrier, name: `egress-${index}` })));
-const input = fc.record({ carriers, clusterRanges: cidrs(3), mainRoutes: cidrs(3) });
-
-const holds = (cidr: string, address: bigint) => {
-  const p = parseCidr(cidr);
-  return p.family === "ipv4" && p.first <= address && address <= lastAddress(p);
-};
-
-/** The decision as design words put it, for one address and with no cleverness. */
-function carrierOf(
-  address: bigint,
-  { carriers, clusterRanges, mainRoutes }: typeof input extends fc.Arbitrary<infer T> ? T : never,
-) {
+/** The decision for one address, rule by rule and with no cleverness. */
+function carrierOf(address: bigint, { carriers, clusterRanges, mainRoutes }: Situation): string | undefined {
   if ([...clusterRanges, ...NEVER_CARRIED].some((cidr) => holds(cidr, address))) return undefined;
   const decidedBefore = [...PRIVATE_RANGES, ...mainRoutes].some((cidr) => holds(cidr, address));
   let best: { name: string; length: number } | undefined;
@@ -54,40 +22,24 @@ function carrierOf(
   return best?.name;
 }
 
-/** Where something may change: both sides of every boundary. */
-function interesting(cidrs: readonly string[]): bigint[] {
-  return cidrs.flatMap((cidr) => {
-    const p = parseCidr(cidr);
-    if (p.family !== "ipv4") return [];
-    const last = lastAddress(p);
-    return [p.first, last, p.first - 1n, last + 1n].filter((a) => a >= 0n && a < 1n << 32n);
-  });
-}
-
 describe("for all destinations, exclusions and ranges", () => {
   test("each address is carried by whom the rules say, and by nobody else", () => {
     fc.assert(
-      fc.property(input, (given) => {
+      fc.property(situation, (given) => {
         const decisions = decide("ipv4", given.carriers, given);
-        const ranges = new Map(
-          given.carriers.map(({ name }) => [
-            name,
-            carriedRanges(decisions, (carrier) => carrier.name === name),
-          ]),
+        const ranges = given.carriers.map(
+          ({ name }) => [name, carriedRanges(decisions, (carrier) => carrier.name === name)] as const,
         );
         const boundaries = [
           ...given.carriers.flatMap(({ destinations, excluded }) => [...destinations, ...excluded]),
-          ...given.clusterRanges,
-          ...given.mainRoutes,
-          ...PRIVATE_RANGES,
-          ...NEVER_CARRIED,
+          ...[...given.clusterRanges, ...given.mainRoutes, ...PRIVATE_RANGES, ...NEVER_CARRIED],
         ];
-        for (const address of interesting(boundaries)) {
+        for (const address of aroundBoundaries(boundaries)) {
+          const carriers = ranges
+            .filter(([, list]) => list.some(({ first, last }) => first <= address && address <= last))
+            .map(([name]) => name);
           const expected = carrierOf(address, given);
-          const actual = [...ranges].filter(([, list]) =>
-            list.some(({ first, last }) => first <= address && address <= last),
-          );
-          expect(actual.map(([name]) => name)).toEqual(expected === undefined ? [] : [expected]);
+          expect(carriers).toEqual(expected === undefined ? [] : [expected]);
         }
       }),
       { numRuns: 60 },
@@ -96,7 +48,7 @@ describe("for all destinations, exclusions and ranges", () => {
 
   test("ranges are disjoint and in order", () => {
     fc.assert(
-      fc.property(input, (given) => {
+      fc.property(situation, (given) => {
         const ranges = carriedRanges(decide("ipv4", given.carriers, given));
         for (const [index, { first, last }] of ranges.entries()) {
           expect(first <= last).toBe(true);
@@ -144,12 +96,13 @@ test("neighbour discovery, link-local and multicast addresses are never carried"
   }
 });
 
-test("two thousand in-cluster ranges are decided in less than a second", () => {
+test("two thousand in-cluster ranges cost two thousand decisions, not their square", () => {
+  const carriers = [{ destinations: ["0.0.0.0/0"], excluded: [] }];
   const clusterRanges = Array.from(
     { length: 2000 },
     (_, i) => `100.${64 + Math.floor(i / 250)}.${i % 250}.0/24`,
   );
   const start = performance.now();
-  decide("ipv4", [{ destinations: ["0.0.0.0/0"], excluded: [] }], { clusterRanges });
-  expect(performance.now() - start).toBeLessThan(1000);
+  expect(decide("ipv4", carriers, { clusterRanges })).toHaveLength(2000 + 1 + 3 + 5);
+  expect(performance.now() - start).toBeLessThan(5000);
 });

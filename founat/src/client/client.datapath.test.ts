@@ -144,13 +144,12 @@ describe("fail closed", () => {
   });
 
   test.each(families)("a socket bound to the uplink sends nothing around the tunnel (%s)", async (family) => {
-    // To such a socket the kernel reports ICMP errors of IPv4 only.
-    const answer = family === "ipv4" ? REFUSED.ipv4 : "timeout";
-    for (const protocol of ["tcp", "udp"] as const) {
-      expect(await ask("client", protocol, addressOf("internet", family), "--device eth0 --timeout 2")).toBe(
-        answer,
-      );
-    }
+    const internet = addressOf("internet", family);
+    expect(await ask("client", "udp", internet, "--device eth0")).toBe("EPERM");
+    // To such a TCP socket the kernel reports ICMP errors of IPv4 only.
+    expect(await ask("client", "tcp", internet, "--device eth0 --timeout 2")).toBe(
+      family === "ipv4" ? REFUSED.ipv4 : "timeout",
+    );
     expect(await leaks()).toBe(0);
   });
 
@@ -161,7 +160,7 @@ describe("fail closed", () => {
     await inside("client", command);
     for (const family of families) {
       expect(await ask("client", "tcp", addressOf("internet", family))).toMatch(/EHOSTUNREACH|EACCES/);
-      await ask("client", "udp", addressOf("internet", family), "--device eth0 --timeout 1");
+      expect(await ask("client", "udp", addressOf("internet", family), "--device eth0")).toBe("EPERM");
     }
     expect(await leaks()).toBe(0);
     expect(await client.check(everywhere)).not.toEqual([]);
@@ -176,9 +175,8 @@ describe("fail closed", () => {
     async (family) => {
       const { [family]: _, ...other } = egress().gateway;
       await client.apply(clientConfig(egress({ gateway: other })));
-      for (const options of ["", "--device eth0"]) {
-        expect(await ask("client", "tcp", addressOf("internet", family), options)).toBe(REFUSED[family]);
-      }
+      expect(await ask("client", "tcp", addressOf("internet", family))).toBe(REFUSED[family]);
+      expect(await ask("client", "udp", addressOf("internet", family), "--device eth0")).toBe("EPERM");
       expect(await leaks()).toBe(0);
     },
   );
@@ -191,7 +189,7 @@ describe("fail closed", () => {
     const addresses = families.map((family) => addressOf("internet", family));
     let stopChatter: (() => Promise<void>) | undefined;
     for (let done = false; !done; ) {
-      const killed = new Client({ kernel: interruptedKernel(kernelOf("client"), 3), logger: silent });
+      const killed = new Client({ kernel: interruptedKernel(kernelOf("client"), 4), logger: silent });
       done = await killed.apply(everywhere).then(
         () => true,
         (error) => {

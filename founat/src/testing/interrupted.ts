@@ -10,15 +10,13 @@ export class Interrupted extends Error {}
  * @param commands how many are done before
  */
 export function interruptedKernel(kernel: Kernel, commands: number): Kernel {
-  let left = commands;
   return {
     ...kernel,
     run: async (steps) => {
       if (steps.some((step) => "read" in step)) return kernel.run(steps);
-      for (const step of steps.flatMap(singleCommands)) {
-        if (left-- <= 0) throw new Interrupted();
-        await kernel.run([step]);
-      }
+      const all = steps.flatMap(singleCommands);
+      await kernel.run(all.slice(0, commands));
+      if (all.length > commands) throw new Interrupted();
       return [];
     },
   };

@@ -1,0 +1,90 @@
+import fc from "fast-check";
+import { expect, test, vi } from "vitest";
+import { lastAddress, PRIVATE_RANGES, parseAddress, parseCidr } from "../cidr.ts";
+import type { Route } from "../iproute/routes.ts";
+import { aroundBoundaries, holds, type Situation, situation } from "../testing/arbitrary.ts";
+import { type ClientPlan, NARROW_TABLE, planClient, WIDE_TABLE } from "./plan.ts";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+function planFor({ carriers, clusterRanges, mainRoutes }: Situation): ClientPlan {
+  const egresses = carriers.map(({ name, destinations, excluded }, index) => ({
+    name,
+    destinations,
+    excluded,
+    gateway: { ipv4: `100.127.0.${index + 1}` },
+    peers: [],
+    port: 5555,
+    sourcePortAuto: false,
+    originatingOnly: true,
+  }));
+  const uplink = { name: "eth0", mtu: 1500, addresses: { ipv4: "100.127.1.1" } };
+  return planClient({ uplink: "eth0", egresses, clusterRanges }, { uplink, mainRoutes });
+}
+
+/** As the kernel does it: rules in order, in each table the longest prefix, and of equals the best metric. */
+function route(address: bigint, { bypassRules, rules, routes }: ClientPlan, mainRoutes: readonly string[]) {
+  const lookup = (table: number): Route | undefined =>
+    routes
+      .filter((candidate) => candidate.table === table && holds(candidate.destination, address))
+      .sort((a, b) => prefixLength(b) - prefixLength(a) || (a.metric ?? 0) - (b.metric ?? 0))[0];
+  for (const { selector, action } of [...bypassRules, ...rules].sort((a, b) => a.preference - b.preference)) {
+    if (selector.startsWith("fwmark")) continue;
+    if (selector.startsWith("to ") && !holds(selector.slice(3), address)) continue;
+    if (action.includes("suppress_prefixlength")) {
+      if (mainRoutes.some((cidr) => holds(cidr, address))) return undefined;
+    } else if (action === "lookup 254") {
+      return undefined;
+    } else {
+      const found = lookup(action === `lookup ${NARROW_TABLE}` ? NARROW_TABLE : WIDE_TABLE);
+      if (found !== undefined && found.type !== "throw") return found;
+    }
+  }
+  return undefined;
+}
+
+function prefixLength({ destination }: Route): number {
+  return parseCidr(destination).length;
+}
+
+function guards(plan: ClientPlan, address: bigint): boolean {
+  const elements = plan.guard.sets.find(({ name }) => name === "guarded4")?.elements ?? [];
+  return elements.some((element) => {
+    const [first = "", last] = element.split("-");
+    if (last === undefined) {
+      const range = parseCidr(first);
+      return range.first <= address && address <= lastAddress(range);
+    }
+    return parseAddress(first).value <= address && address <= parseAddress(last).value;
+  });
+}
+
+test("what the routes send to a tunnel is what the guard guards, and nothing else, and goes to the owner's gateway", () => {
+  fc.assert(
+    fc.property(situation, (given) => {
+      const plan = planFor(given);
+      const boundaries = [
+        ...given.carriers.flatMap(({ destinations, excluded }) => [...destinations, ...excluded]),
+        ...[...given.clusterRanges, ...given.mainRoutes, ...PRIVATE_RANGES],
+      ];
+      for (const address of aroundBoundaries(boundaries)) {
+        const taken = route(address, plan, given.mainRoutes);
+        expect(guards(plan, address)).toBe(taken !== undefined);
+        // The metric decides only once the link is gone.
+        if (taken !== undefined) expect(taken.type).toBe("unicast");
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("below each tunnel route stands an unreachable one", () => {
+  fc.assert(
+    fc.property(situation, (given) => {
+      const { routes } = planFor(given);
+      for (const { table, destination } of routes.filter(({ type }) => type === "unicast")) {
+        expect(routes).toContainEqual(expect.objectContaining({ table, destination, type: "unreachable" }));
+      }
+    }),
+  );
+});
