@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import UninstallLast from "./test/e2e/order.ts";
 
 const source = { resolve: { conditions: ["source"] }, ssr: { resolve: { conditions: ["source"] } } };
 // CommonJS classes are imported as Node does it: @dot-i/k8s-operator exports its base class as module.exports.default.
@@ -11,6 +12,7 @@ const onRealSystems = {
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: UninstallLast },
     projects: [
       {
         ...source,

@@ -43,10 +43,9 @@ describe.each(["alice", "carol"] as const)("inside the cluster, %s", (name) => {
   test("reaches nodes with its own address", async () => {
     const [client, bob, mallory] = await Promise.all([player(name), player("bob"), player("mallory")]);
     const nodes = await Promise.all([nodeOf(bob), nodeOf(mallory)]);
-    const addresses = nodes.map(({ pod }) => pod.ipv4);
-    expect(await client.seenBy(addresses)).toEqual(
-      addresses.map(() => ({ tcp: client.ipv4, udp: client.ipv4 })),
-    );
+    const seen = await client.seenBy(nodes.map(({ pod }) => pod.ipv4));
+    // A node that answers a datagram to any of its addresses may do so from another one: TCP alone tells.
+    expect(seen.map(({ tcp }) => tcp)).toEqual([client.ipv4, client.ipv4]);
   });
 
   test("resolves names by the cluster's DNS", async () => {
