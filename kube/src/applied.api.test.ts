@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
-import { loadCredentials } from "./credentials.ts";
+import { loadCredentials } from "./load-credentials.ts";
 import { type KubeObject, type Resource, resourcePath } from "./resource.ts";
 import { ResourceClient } from "./resource-client.ts";
 import { silentLogger } from "./testing/silent-logger.ts";

@@ -1,5 +1,4 @@
 import type { SecureContextOptions } from "node:tls";
-import { inClusterCredentials, isInCluster } from "./in-cluster-credentials.ts";
 
 export type TlsOptions = Pick<SecureContextOptions, "ca" | "cert" | "key" | "pfx" | "passphrase"> & {
   readonly rejectUnauthorized?: boolean | undefined;
@@ -31,19 +30,4 @@ export interface CredentialsOptions {
   readonly kubeconfig?: string | undefined;
   /** Context of the kubeconfig, where it is not the current one. */
   readonly context?: string | undefined;
-}
-
-/**
- * The credentials of a kubeconfig where one is named, of the pod's ServiceAccount inside a cluster, and of kubectl's
- * own kubeconfig ($KUBECONFIG, ~/.kube/config) elsewhere.
- *
- * @throws KubeError InvalidCredentials
- */
-export async function loadCredentials(options: CredentialsOptions = {}): Promise<Credentials> {
-  if (options.kubeconfig === undefined && options.context === undefined && isInCluster()) {
-    return inClusterCredentials();
-  }
-  // Loaded only where it is needed: the library behind it would double the memory of a program in a pod.
-  const { kubeconfigCredentials } = await import("./kubeconfig-credentials.ts");
-  return kubeconfigCredentials(options);
 }

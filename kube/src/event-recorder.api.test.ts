@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest";
-import { loadCredentials } from "./credentials.ts";
 import { EventRecorder, type RecordedEvent } from "./event-recorder.ts";
+import { loadCredentials } from "./load-credentials.ts";
 import { FakeClock } from "./testing/fake-clock.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";

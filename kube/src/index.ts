@@ -3,13 +3,7 @@
 export { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
 export { Backoff, type BackoffOptions } from "./backoff.ts";
 export { type Clock, pause, systemClock } from "./clock.ts";
-export {
-  type Authentication,
-  type Credentials,
-  type CredentialsOptions,
-  loadCredentials,
-  type TlsOptions,
-} from "./credentials.ts";
+export type { Authentication, Credentials, CredentialsOptions, TlsOptions } from "./credentials.ts";
 export { hasCode, KubeError } from "./error.ts";
 export {
   EventRecorder,
@@ -20,6 +14,7 @@ export {
 export { type InClusterOptions, inClusterCredentials } from "./in-cluster-credentials.ts";
 export { type LeaderCallbacks, LeaderElector, type LeaderElectorOptions } from "./leader-election.ts";
 export type { ListResult } from "./list.ts";
+export { loadCredentials } from "./load-credentials.ts";
 export type { Logger } from "./logger.ts";
 export { appliedFields, type FieldSet, type ManagedFieldsEntry } from "./managed-fields.ts";
 export { microTime } from "./micro-time.ts";

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
-import { type Credentials, loadCredentials } from "./credentials.ts";
+import type { Credentials } from "./credentials.ts";
 import { LeaderElector } from "./leader-election.ts";
+import { loadCredentials } from "./load-credentials.ts";
 import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import { apiserver } from "../../test/api/apiserver.ts";
-import { type Credentials, loadCredentials } from "./credentials.ts";
+import type { Credentials } from "./credentials.ts";
+import { loadCredentials } from "./load-credentials.ts";
 import { Reflector, type ReflectorEvent } from "./reflector.ts";
 import type { ResourceClient } from "./resource-client.ts";
 import { type Change, Store } from "./store.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { loadCredentials } from "./credentials.ts";
+import { loadCredentials } from "./load-credentials.ts";
 import { Reflector } from "./reflector.ts";
 import type { KubeObject } from "./resource.ts";
 import { Store } from "./store.ts";

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { loadCredentials } from "./credentials.ts";
 import { inClusterCredentials } from "./in-cluster-credentials.ts";
+import { loadCredentials } from "./load-credentials.ts";
 
 let folder: string;
 
