@@ -18,6 +18,9 @@ export default defineConfig({
         ...source,
         test: {
           name: "unit",
+          // Generous: some tests start processes, and machines may be busy.
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
           include: ["*/src/**/*.test.ts", "test/**/*.test.ts"],
           exclude: ["**/node_modules/**", "**/*.api.test.ts", "**/*.datapath.test.ts", "test/e2e/**"],
         },
