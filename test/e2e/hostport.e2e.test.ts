@@ -26,8 +26,8 @@ describeOnline("a client with a hostPort", (internet) => {
 
   test("answers callers from outside at its node's port, and sees who they are", async () => {
     const node = await nodeOf(porter);
-    const call = `exec 3<>/dev/tcp/${node.pod.ipv4}/${HOST_PORT}; echo hello >&3; head -1 <&3`;
-    expect(await internet.run("timeout", "10", "bash", "-c", call)).toBe(internet.wide.ipv4);
+    const caller = `TCP:${node.pod.ipv4}:${HOST_PORT},bind=${internet.wide.ipv4}`;
+    expect(await internet.run("socat", "-T5", "-u", caller, "STDOUT")).toBe(internet.wide.ipv4);
   });
 
   test("answers the other node", async () => {

@@ -17,7 +17,7 @@ export class NodeShell {
   inNetworkOf(address: string, script: string): Promise<string> {
     return this.run(`
       for netns in /host/run/netns/*; do
-        if nsenter --net="$netns" ip -oneline address show | grep -qF ' ${address}/'; then
+        if nsenter --net="$netns" ip -oneline address show | grep -F ' ${address}/' >/dev/null; then
           nsenter --net="$netns" bash -euo pipefail <<'SCRIPT'
 ${script}
 SCRIPT

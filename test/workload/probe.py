@@ -46,14 +46,23 @@ def tcp(address, port, timeout=5, device=None):
         return {"answer": s.makefile().readline().strip()}
 
 
-def datagram(address, port, size, timeout=5):
-    """Sends one datagram of a size in bytes and tells whether the same bytes came back."""
+def datagram(address, port, size, timeout=2, tries=3):
+    """Sends one datagram of a size in bytes and tells whether the same bytes came back.
+
+    An answer that does not fit a link on its way is lost once: the router's word of the smaller MTU is what its
+    sender learns from. Programs that use UDP ask again, and so does this one.
+    """
     payload = os.urandom(size)
     with datagram_socket(address) as s:
         s.settimeout(timeout)
         s.connect((address, port))
-        s.send(payload)
-        return {"intact": s.recv(CHUNK) == payload}
+        for attempt in range(1, tries + 1):
+            s.send(payload)
+            try:
+                return {"intact": s.recv(CHUNK) == payload}
+            except TimeoutError:
+                if attempt == tries:
+                    raise
 
 
 def exchange(address, port, size, count=1, timeout=60):
