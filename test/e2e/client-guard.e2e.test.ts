@@ -1,27 +1,16 @@
 import { HEARTBEAT_PORT } from "@egress-nat/crds";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { PlacedPod } from "../workload/gateways.ts";
 import { type CraftedPacket, type Probe, type ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
+import { LISTENING_PORT, MALLORYS_SERVICE } from "./kit/cast.ts";
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
 import type { BothFamilies } from "./kit/internet.ts";
-import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { describeOnline, gatewaysOf, kubectl, player, serviceOf } from "./kit/world.ts";
+import { INTERNET_EGRESS } from "./kit/names.ts";
+import { describeOnline, gatewaysOf, player, serviceOf } from "./kit/world.ts";
 
 const FAMILIES = ["ipv4", "ipv6"] as const;
-const LOCAL_PORT = 7778;
 /** The port that crafted datagrams come from. */
 const CRAFTED_SOURCE_PORT = 4444;
-
-const MALLORYS_SERVICE = {
-  apiVersion: "v1",
-  kind: "Service",
-  metadata: { name: "mallory", namespace: NAMESPACE },
-  spec: {
-    ipFamilyPolicy: "PreferDualStack",
-    selector: { app: "mallory" },
-    ports: [{ protocol: "UDP", port: LOCAL_PORT }],
-  },
-};
 
 describeOnline("a client stays a client", (internet) => {
   let alice: ProbePod;
@@ -31,7 +20,6 @@ describeOnline("a client stays a client", (internet) => {
   let vias: readonly BothFamilies[];
 
   beforeAll(async () => {
-    await kubectl.apply(MALLORYS_SERVICE);
     [alice, bob, mallory, gateways] = await Promise.all([
       player("alice"),
       player("bob"),
@@ -40,8 +28,6 @@ describeOnline("a client stays a client", (internet) => {
     ]);
     vias = [await serviceOf(INTERNET_EGRESS), ...gateways];
   });
-
-  afterAll(() => kubectl.delete([MALLORYS_SERVICE]));
 
   test("FoU of its own making comes out with the gateway's address, as its other packets do", async () => {
     const text = uniqueText("own");
@@ -61,10 +47,10 @@ describeOnline("a client stays a client", (internet) => {
   });
 
   test("with FoU of its own making it reaches no pod and no Service", async () => {
-    const ear = await Ear.open(mallory, LOCAL_PORT);
+    const ear = await Ear.open(mallory, LISTENING_PORT);
     const service = await serviceOf(MALLORYS_SERVICE.metadata);
     const text = uniqueText("inside");
-    await alice.ask([mallory, service].flatMap((target) => wrappedFor(alice, target, text, LOCAL_PORT)));
+    await alice.ask([mallory, service].flatMap((target) => wrappedFor(alice, target, text, LISTENING_PORT)));
     await ear.hears(alice);
     await ear.hears(alice, service);
     expect(await ear.sendersOf(text)).toEqual([]);

@@ -1,32 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { WHOAMI_PORT } from "../workload/probe-pod.ts";
-import { CAST } from "./kit/cast.ts";
+import { MALLORYS_SERVICE } from "./kit/cast.ts";
 import type { BothFamilies } from "./kit/internet.ts";
-import { NAMESPACE } from "./kit/names.ts";
-import { kubectl, nodeOf, player, serviceOf } from "./kit/world.ts";
-
-const SERVICE = {
-  apiVersion: "v1",
-  kind: "Service",
-  metadata: { name: "whoami", namespace: NAMESPACE },
-  spec: {
-    ipFamilyPolicy: "PreferDualStack",
-    selector: { app: CAST.mallory },
-    ports: [
-      { name: "tcp", protocol: "TCP", port: WHOAMI_PORT },
-      { name: "udp", protocol: "UDP", port: WHOAMI_PORT },
-    ],
-  },
-};
+import { nodeOf, player, serviceOf } from "./kit/world.ts";
 
 const Resolved = z.object({ addresses: z.array(z.string()) });
 
 // alice's Egress is for 0.0.0.0/0 and ::/0, carol's for 10.0.0.0/8 as well.
 describe.each(["alice", "carol"] as const)("inside the cluster, %s", (name) => {
-  beforeAll(() => kubectl.apply(SERVICE));
-  afterAll(() => kubectl.delete([SERVICE]));
-
   test("reaches pods on both nodes with its own address", async () => {
     const [client, mallory, bob] = await Promise.all([player(name), player("mallory"), player("bob")]);
     expect(await client.seenBy(addressesOf(mallory, bob))).toEqual([
@@ -36,7 +17,7 @@ describe.each(["alice", "carol"] as const)("inside the cluster, %s", (name) => {
   });
 
   test("reaches Services with its own address", async () => {
-    const [client, service] = await Promise.all([player(name), serviceOf(SERVICE.metadata)]);
+    const [client, service] = await Promise.all([player(name), serviceOf(MALLORYS_SERVICE.metadata)]);
     expect(await client.seenBy(addressesOf(service))).toEqual(asItself(client));
   });
 

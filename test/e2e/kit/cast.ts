@@ -1,6 +1,7 @@
 import type { Kubectl, Manifest } from "../../workload/kubectl.ts";
 import { clientOf, egress, namespace, nodeShell, probePod, probeProgram } from "../../workload/manifests.ts";
 import { nodeShellName } from "../../workload/node-shell.ts";
+import { WHOAMI_PORT } from "../../workload/probe-pod.ts";
 import type { InternetAccess } from "./internet.ts";
 import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./names.ts";
 import type { World } from "./world.ts";
@@ -17,6 +18,25 @@ export const CAST = {
   mallory: "mallory",
 } as const;
 
+/** UDP port of {@link MALLORYS_SERVICE} where mallory listens when a test has her do so. */
+export const LISTENING_PORT = 7778;
+
+/** The Service in front of mallory. It is there from the start: proxies take their time to learn of a new one. */
+export const MALLORYS_SERVICE = {
+  apiVersion: "v1",
+  kind: "Service",
+  metadata: { name: CAST.mallory, namespace: NAMESPACE },
+  spec: {
+    ipFamilyPolicy: "PreferDualStack",
+    selector: { app: CAST.mallory },
+    ports: [
+      { name: "whoami-tcp", protocol: "TCP", port: WHOAMI_PORT },
+      { name: "whoami-udp", protocol: "UDP", port: WHOAMI_PORT },
+      { name: "listening", protocol: "UDP", port: LISTENING_PORT },
+    ],
+  },
+} as const satisfies Manifest;
+
 /** Applies the Egresses that all test files use, and the cast, and waits until all of it is ready. */
 export async function setTheStage(
   kubectl: Kubectl,
@@ -32,7 +52,12 @@ export async function setTheStage(
       replicas: 1,
     }),
   );
-  await kubectl.apply(await probeProgram(NAMESPACE), ...players(image, first, second), ...nodes.map(shell));
+  await kubectl.apply(
+    await probeProgram(NAMESPACE),
+    MALLORYS_SERVICE,
+    ...players(image, first, second),
+    ...nodes.map(shell),
+  );
   for (const { namespace, name } of [INTERNET_EGRESS, OFFICE_EGRESS]) {
     await kubectl.wait(["egress", name, "-n", namespace], "condition=Available", 180_000);
   }
