@@ -1,6 +1,7 @@
 """What tests of the data path run inside network namespaces. Usage: probe.py serve LOG | ask ... | fou ... (see below)"""
 import argparse
 import errno
+import json
 import socket
 import struct
 import sys
@@ -136,20 +137,23 @@ def packet(source, destination, port, payload):
     return struct.pack("!IHBB", 6 << 28, len(udp), 17, 64) + a + b + udp
 
 
-def forge(o):
-    """Sends a packet of own making: in FoU from an ordinary UDP socket, in plain IPIP or IP6IP6, or as it is."""
-    inner = packet(o.source, o.destination, o.port, o.payload.encode().ljust(o.size))
-    v6 = ":" in o.to
-    if o.how == "fou":
-        s = socket.socket(family(o.to), socket.SOCK_DGRAM)
-        if not v6:
-            s.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: fragments are allowed
-        s.sendto(inner, (o.to, 5555))
-    elif o.how == "plain":
-        socket.socket(family(o.to), socket.SOCK_RAW, 41 if v6 else 4).sendto(inner, (o.to, 0))
-    else:
-        s = socket.socket(family(o.to), socket.SOCK_RAW, socket.IPPROTO_RAW)
-        s.sendto(inner, (o.to, 0))
+def forge():
+    """Sends packets of own making, as the JSON list on standard input says: in FoU from an ordinary UDP socket, in plain
+    IPIP or IP6IP6, or as they are."""
+    for p in json.load(sys.stdin):
+        to, how = p["to"], p["how"]
+        payload = p["payload"].encode().ljust(p.get("size", 0))
+        inner = packet(p["source"], p["destination"], p.get("port", 9000), payload)
+        v6 = ":" in to
+        if how == "fou":
+            s = socket.socket(family(to), socket.SOCK_DGRAM)
+            if not v6:
+                s.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: fragments are allowed
+            s.sendto(inner, (to, 5555))
+        elif how == "plain":
+            socket.socket(family(to), socket.SOCK_RAW, 41 if v6 else 4).sendto(inner, (to, 0))
+        else:
+            socket.socket(family(to), socket.SOCK_RAW, socket.IPPROTO_RAW).sendto(inner, (to, 0))
 
 
 def main():
@@ -172,14 +176,7 @@ def main():
     p.add_argument("--pause", type=float, default=0)
     p = commands.add_parser("chatter")
     p.add_argument("addresses", nargs="+")
-    p = commands.add_parser("forge")
-    p.add_argument("how", choices=["fou", "plain", "bare"])
-    p.add_argument("--to", required=True, help="where the packet is sent")
-    p.add_argument("--source", required=True, help="inner source")
-    p.add_argument("--destination", required=True, help="inner destination")
-    p.add_argument("--port", type=int, default=9000)
-    p.add_argument("--size", type=int, default=0)
-    p.add_argument("payload")
+    commands.add_parser("forge")
     o = parser.parse_args()
     if o.command == "serve":
         serve(o.log, o.port)
@@ -188,7 +185,7 @@ def main():
     elif o.command == "chatter":
         chatter(o.addresses)
     else:
-        forge(o)
+        forge()
 
 
 sys.exit(main())

@@ -179,19 +179,21 @@ export async function ask(
   ).trim();
 }
 
-/** Sends a packet of the sender's own making; see `probe.py forge`. */
-export async function forge(
-  namespace: Namespace,
-  how: "fou" | "plain" | "bare",
-  packet: { to: string; source: string; destination: string; port?: number; size?: number },
-  payload: string,
-): Promise<void> {
-  const { to, source, destination, port = 9000, size = 0 } = packet;
-  await inside(
-    namespace,
-    `python3 /run/founat/probe.py forge ${how} --to ${to} --source ${source} --destination ${destination} ` +
-      `--port ${port} --size ${size} ${payload}`,
-  );
+/** A packet of the sender's own making: UDP in FoU, in a tunnel without UDP, or bare. */
+export interface ForgedPacket {
+  readonly how: "fou" | "plain" | "bare";
+  /** Where it is sent; the other addresses are the inner packet's. */
+  readonly to: string;
+  readonly source: string;
+  readonly destination: string;
+  readonly payload: string;
+  readonly size?: number;
+}
+
+export async function forge(namespace: Namespace, packets: readonly ForgedPacket[]): Promise<void> {
+  await machine.run(["ip", "netns", "exec", namespace, "python3", "/run/founat/probe.py", "forge"], {
+    input: JSON.stringify(packets),
+  });
 }
 
 /** The datagrams that a namespace's server on port 9000 got: source, size and payload. */
