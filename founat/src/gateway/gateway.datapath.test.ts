@@ -20,6 +20,9 @@ import {
 import { Gateway } from "./gateway.ts";
 import { prepareGatewayNetns } from "./netns.ts";
 
+/** Payload of a packet that the uplink carries, but not with the tunnel's headers around it. Routers split no IPv6. */
+const FRAGMENTED = 1450;
+
 const families: readonly Family[] = ["ipv4", "ipv6"];
 const newGateway = (kernel = kernelOf("gateway")) => new Gateway(gatewayConfig(), { kernel, logger: silent });
 const gateway = newGateway();
@@ -108,12 +111,12 @@ describe("with two clients", () => {
     type Case = [name: string, from: Namespace, packet: Omit<ForgedPacket, "payload">];
     const controls: Case[] = [
       ["a client's FoU with its own source", "client", toGateway],
-      ["a client's FoU in fragments", "client", { ...toGateway, size: 3000 }],
+      ["a client's FoU in fragments", "client", { ...toGateway, size: FRAGMENTED }],
     ];
     const attacks: Case[] = [
       ["a stranger's FoU, own inner source", "stranger", { ...toGateway, source: at("stranger") }],
       ["a stranger's FoU, a client's inner source", "stranger", toGateway],
-      ["a stranger's FoU in fragments", "stranger", { ...toGateway, size: 3000 }],
+      ["a stranger's FoU in fragments", "stranger", { ...toGateway, size: FRAGMENTED }],
       ["a stranger's FoU to the Service", "stranger", { ...toGateway, to: at("service") }],
       [
         "a stranger's plain tunnel, own source",
@@ -219,9 +222,13 @@ describe("with two clients", () => {
   test("a client that is removed loses its elements and its flows, inner and outer; others keep theirs", async () => {
     for (const family of families) await ask("neighbour", "udp", addressOf("internet", family));
     await gateway.update({ remove: ["client"] });
+    const left = await flows("gateway", "src=");
     for (const family of families) {
-      expect(await flows("gateway", `src=${addressOf("client", family)} `)).toEqual([]);
-      expect(await flows("gateway", `src=${addressOf("neighbour", family)} `)).not.toEqual([]);
+      const of = (role: string) => left.filter((line) => line.includes(`src=${addressOf(role, family)} `));
+      expect(of("client")).toEqual([]);
+      expect(of("neighbour")).not.toEqual([]);
+    }
+    for (const family of families) {
       expect(await ask("client", "tcp", addressOf("internet", family), "--timeout 2")).toBe("timeout");
     }
     const ruleset = await inside("gateway", "nft list table inet egress_nat_gateway");
