@@ -1,10 +1,11 @@
 import { ipBatch, routingLines } from "../iproute/batch.ts";
-import { LINK_NAMES, linkChanges, linkRemovals } from "../iproute/links.ts";
+import { linkChanges, linkRemovals } from "../iproute/links.ts";
 import type { Step } from "../kernel.ts";
 import { tableDifferences, tableScript } from "../nft/diff.ts";
 import { CLIENT_TABLE } from "./guard.ts";
 import { type ClientPlan, NARROW_TABLE, WIDE_TABLE } from "./plan.ts";
 import type { ClientState } from "./state.ts";
+import { sysctlChanges } from "./sysctls.ts";
 
 const TABLES = [NARROW_TABLE, WIDE_TABLE];
 
@@ -22,7 +23,7 @@ export interface ClientChanges {
 export function clientChanges(plan: ClientPlan, state: ClientState): ClientChanges {
   const guard = tableDifferences(plan.guard, state.guard);
   const links = linkChanges(plan, state);
-  const sysctls = sysctlChanges(plan, state);
+  const sysctls = sysctlChanges(plan, state.sysctls);
   const lines4 = [...links.commands, ...routingLines("ipv4", plan, state, TABLES, links.replaced)];
   const lines6 = routingLines("ipv6", plan, state, TABLES, links.replaced);
   const leftovers = linkRemovals(plan, state);
@@ -59,17 +60,4 @@ export function clientRemoval(state: ClientState): Step[] {
       ? []
       : [{ file: "nft", args: ["-f", "-"], input: `delete table inet ${CLIENT_TABLE}\n` }]),
   ];
-}
-
-function sysctlChanges(plan: ClientPlan, { sysctls }: ClientState): Record<string, string> {
-  const wanted = Object.entries(plan.sysctls).filter(([path, value]) => sysctls.get(path) !== value);
-  const present = Object.entries(plan.sysctlsIfPresent).filter(
-    ([path, value]) => sysctls.has(path) && sysctls.get(path) !== value,
-  );
-  return Object.fromEntries([...wanted, ...present]);
-}
-
-/** Sysctls whose values {@link clientChanges} wants to know. */
-export function relevantSysctls(uplink: string): string[] {
-  return ["net/core/txrehash", ...[uplink, ...LINK_NAMES].map((name) => `net/ipv4/conf/${name}/rp_filter`)];
 }

@@ -4,7 +4,7 @@ import { FAMILIES, type Family } from "../family.ts";
 import type { NftChain, NftRule, NftSet, NftTable } from "../nft/table.ts";
 import { formatRange } from "../ranges.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
-import type { Mark } from "./plan.ts";
+import type { Mark } from "./mark.ts";
 
 export const CLIENT_TABLE = "egress_nat_client";
 

@@ -9,13 +9,12 @@ import { MAIN_TABLE } from "../iproute/state.ts";
 import type { NftTable } from "../nft/table.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { guardTable } from "./guard.ts";
+import { type Mark, markOfReplies } from "./mark.ts";
 
 /** Routes to narrow destinations (private external networks). */
 export const NARROW_TABLE = 117;
 /** Routes to wide destinations (the Internet). */
 export const WIDE_TABLE = 118;
-
-const DEFAULT_MARK_MASK = 0xff000000;
 
 /** What is discovered in the client's network namespace. */
 export interface ClientFacts {
@@ -47,7 +46,7 @@ export interface ClientPlan {
  */
 export function planClient(config: ClientConfig, facts: ClientFacts): ClientPlan {
   const port = commonPort(config.egresses);
-  const mark = markOfReplies(config.markMask ?? DEFAULT_MARK_MASK);
+  const mark = markOfReplies(config.markMask);
   const families = FAMILIES.map((family) => planFamily(family, config, facts, mark)).filter(({ decisions }) =>
     decisions.some(({ carrier }) => carrier !== undefined),
   );
@@ -211,20 +210,6 @@ function gatewayRoutes(family: Family, table: number, gateways: ReadonlySet<stri
 
 function encloses(outer: Decision<ClientEgress> | undefined, inner: Decision<ClientEgress>): boolean {
   return outer !== undefined && containsPrefix(outer.prefix, inner.prefix);
-}
-
-/** The mark on packets that must not meet a tunnel, and the bits that it may touch. */
-export interface Mark {
-  readonly value: number;
-  readonly mask: number;
-}
-
-// All bits of the mask: smaller values are left for what one client may need many of.
-function markOfReplies(mask: number): Mark {
-  if (!Number.isInteger(mask) || mask <= 0 || mask > 0xffffffff) {
-    throw new FounatError("invalid-config", `markMask ${mask} is not a 32-bit mask with a bit set`);
-  }
-  return { value: mask, mask };
 }
 
 function hex(value: number): string {

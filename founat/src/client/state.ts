@@ -3,9 +3,9 @@ import { type Addresses, FAMILIES } from "../family.ts";
 import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel.ts";
 import { type NftTableState, parseTable } from "../nft/state.ts";
-import { relevantSysctls } from "./changes.ts";
 import { CLIENT_TABLE } from "./guard.ts";
 import type { ClientFacts } from "./plan.ts";
+import { relevantSysctls } from "./sysctls.ts";
 
 /** What the kernel holds of one client. */
 export interface ClientState extends NetworkState {
