@@ -129,10 +129,10 @@ export class Cluster {
    * Boots a node and takes it into the cluster: new, or again after {@link ClusterNode.kill}. Its images are those of
    * the cluster's disk. Returns when its pods have a network; kubelet reports Ready soon after.
    */
-  async startNode(name: string): Promise<void> {
+  async startNode(name: string, lifetime = this.plan.options.lifetime): Promise<void> {
     const record = await readRecord(this.name);
     const node = this.node(name);
-    await node.boot(record?.disk ?? "");
+    await node.boot(record?.disk ?? "", lifetime);
     await node.startPrograms(this.controlPlane);
     await this.connectPods(node);
   }

@@ -90,14 +90,18 @@ export class ControlPlane {
     for (const component of missing) await this.start(component);
   }
 
-  /** Starts one component and waits until it is ready. */
-  async start(component: ControlPlaneComponent): Promise<void> {
+  /**
+   * Starts one component and waits until it is ready.
+   *
+   * @param lifetime `detached` from a program that ends before the cluster does
+   */
+  async start(component: ControlPlaneComponent, lifetime = this.plan.lifetime): Promise<void> {
     const running = await BackgroundProcess.start({
       name: component,
       command: [this.#binary, ...componentCommand(this.plan, component)],
       folder: this.plan.folder,
       netns: this.plan.netns,
-      lifetime: this.plan.lifetime,
+      lifetime,
     });
     await waitUntil(
       async () => {

@@ -137,7 +137,10 @@ program
   .action(async (part: string, { name }: Named) => {
     const cluster = await Cluster.open(name);
     const component = ControlPlaneComponent.safeParse(part);
-    await (component.success ? cluster.controlPlane.start(component.data) : cluster.startNode(part));
+    // Also in a cluster that ends with its owner: this program is not it, and ends at once.
+    await (component.success
+      ? cluster.controlPlane.start(component.data, "detached")
+      : cluster.startNode(part, "detached"));
   });
 
 function nodeCount(text: string): number {

@@ -31,8 +31,8 @@ export class ClusterNode {
   }
 
   /** Boots the machine. */
-  async boot(disk: string): Promise<void> {
-    const { folder, netns, options } = this.#cluster;
+  async boot(disk: string, lifetime = this.#cluster.options.lifetime): Promise<void> {
+    const { folder, netns } = this.#cluster;
     await mkdir(this.#logFolder, { recursive: true });
     await mkdir(this.#fileFolder, { recursive: true });
     await VirtualMachine.start({
@@ -40,7 +40,7 @@ export class ClusterNode {
       folder,
       memoryMiB: MEMORY_MIB,
       cpus: CPUS,
-      lifetime: options.lifetime,
+      lifetime,
       netns: netnsPath(netns),
       taps: [{ name: this.plan.tap, mac: this.plan.mac }],
       disks: [disk],
