@@ -68,7 +68,7 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
         comment:
           "Clients to destinations, answers back, nothing else: no neighbour routes packets to clients.",
         rules: [
-          { text: "ct state invalid drop", comment: "would leave without NAT" },
+          { text: "ct state { invalid, untracked } drop", comment: "would leave without NAT" },
           ...perFamily(
             (ip, v) => `iifname "fou*" oifname "${uplink}" ${ip} daddr @destinations${v} accept`,
             "clients to destinations",
