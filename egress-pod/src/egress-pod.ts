@@ -102,9 +102,11 @@ export class EgressPod {
    * The answer to a heartbeat.
    *
    * @param sliceUid UID of an EgressClientSlice
-   * @returns the generation of the slice whose clients the kernel serves
+   * @returns the generation of the slice whose clients the kernel serves; undefined when it serves none of them. While
+   *   it is not known what the kernel holds, every slice counts as one not applied yet: "unknown" would free addresses.
    */
   appliedGeneration(sliceUid: string): string | undefined {
+    if (!this.#sync.isCertain) return "0";
     return this.#sync.appliedSlices.get(sliceUid)?.toString();
   }
 

@@ -28,6 +28,11 @@ export class GatewaySync {
     return this.#applied?.state.slices ?? NO_SLICES;
   }
 
+  /** Whether it is known what the kernel holds. */
+  get isCertain(): boolean {
+    return this.#applied !== undefined;
+  }
+
   /** The number of clients that the kernel serves. */
   get appliedClients(): number {
     return this.#applied?.state.clients.size ?? 0;

@@ -35,6 +35,8 @@ export class SliceWriter {
   readonly #running = new Map<string, Promise<SliceVersion | undefined>>();
   readonly #queued = new Map<string, Promise<SliceVersion | undefined>>();
   readonly #written = new Map<string, SliceVersion>();
+  /** Slices that a write may have made although its answer was lost. */
+  readonly #attempted = new Set<string>();
 
   constructor(options: SliceWriterOptions) {
     this.#options = options;
@@ -85,7 +87,7 @@ export class SliceWriter {
     }
     // One that was never there need not be made to say that it is empty. One that was stays: gateways answer with its
     // generation, and "applied" is a surer sign than "unknown" that they have let go of its last client.
-    const exists = current !== undefined || this.#written.has(key);
+    const exists = current !== undefined || this.#attempted.has(key);
     if (clients.length === 0 && !exists) return undefined;
     return this.#apply(key, owner, clients);
   }
@@ -93,6 +95,7 @@ export class SliceWriter {
   async #apply(key: string, owner: EgressFacts, clients: SliceClient[]): Promise<SliceVersion> {
     const { client, nodeName } = this.#options;
     const slice = desiredSlice(owner, nodeName, clients);
+    this.#attempted.add(key);
     // Nobody else has a say in this object: what another manager wrote into it goes.
     const written = await client.apply(slice, { fieldManager: FIELD_MANAGER, force: true });
     const version = versionOf(written);
