@@ -1,7 +1,8 @@
 import { normalizeCidrs, parseCidr, type Range } from "../cidr.ts";
 import { carriedRanges, type Decision } from "../coverage.ts";
 import { FAMILIES, type Family } from "../family.ts";
-import type { NftChain, NftRule, NftSet, NftTable } from "../nft/table.ts";
+import { perFamily, VERSION } from "../nft/per-family.ts";
+import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
 import { formatRange } from "../ranges.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import type { Mark } from "./mark.ts";
@@ -44,9 +45,6 @@ export function guardTable(input: GuardInput): NftTable {
     ],
   };
 }
-
-const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };
-const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" };
 
 function sets(family: Family, { families }: GuardInput): NftSet[] {
   const decisions = families.find((candidate) => candidate.family === family)?.decisions ?? [];
@@ -107,11 +105,6 @@ function spell(family: Family, ranges: readonly Range[]): string[] {
 
 function unique(list: readonly string[]): string[] {
   return [...new Set(list)];
-}
-
-/** The rule that `text` makes of each family. */
-function perFamily(text: (ip: string, version: string) => string, comment: string): NftRule[] {
-  return FAMILIES.map((family) => ({ text: text(IP[family], VERSION[family]), comment }));
 }
 
 function repliesChain(name: string, hook: string, { mark }: GuardInput, match: readonly string[]): NftChain {

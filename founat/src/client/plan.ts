@@ -1,4 +1,4 @@
-import { containsPrefix, formatCidr, normalizeCidrs } from "../cidr.ts";
+import { containsPrefix, formatCidr, normalizeCidrs, PRIVATE_RANGES, prefixesOf } from "../cidr.ts";
 import { type Decision, decide } from "../coverage.ts";
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES, type Family } from "../family.ts";
@@ -110,10 +110,6 @@ function planFamily(family: Family, config: ClientConfig, facts: ClientFacts, ma
 }
 
 const LINK_LOCAL: Readonly<Record<Family, string>> = { ipv4: "169.254.0.0/16", ipv6: "fe80::/10" };
-const PRIVATE: Readonly<Record<Family, readonly string[]>> = {
-  ipv4: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"],
-  ipv6: ["fc00::/7"],
-};
 
 function bypassRules(family: Family, egresses: readonly ClientEgress[], mark: Mark, wide: boolean): Rule[] {
   const gateways = normalizeCidrs(egresses.flatMap(({ gateway }) => gateway[family] ?? []));
@@ -126,7 +122,9 @@ function bypassRules(family: Family, egresses: readonly ClientEgress[], mark: Ma
       : []),
     ...(wide
       ? [
-          ...PRIVATE[family].map((range, index) => rule(family, 2000 + index, `to ${range}`, MAIN_TABLE)),
+          ...prefixesOf(family, PRIVATE_RANGES).map((range, index) =>
+            rule(family, 2000 + index, `to ${formatCidr(range)}`, MAIN_TABLE),
+          ),
           {
             family,
             preference: 2050,

@@ -1,6 +1,7 @@
 import type { Range } from "../cidr.ts";
 import { FAMILIES, type Family } from "../family.ts";
-import type { NftRule, NftSet, NftTable } from "../nft/table.ts";
+import { perFamily, VERSION } from "../nft/per-family.ts";
+import type { NftSet, NftTable } from "../nft/table.ts";
 import { formatRange } from "../ranges.ts";
 
 export const GATEWAY_TABLE = "egress_nat_gateway";
@@ -14,9 +15,6 @@ export interface GatewayTableInput {
   /** The addresses that clients may reach. */
   readonly destinations: Readonly<Record<Family, readonly Range[]>>;
 }
-
-const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };
-const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" };
 
 /** The gateway's packet filter: opt-in is enforced here, whatever a client's network namespace says. */
 export function gatewayTable({ uplink, port, destinations }: GatewayTableInput): NftTable {
@@ -121,8 +119,4 @@ function sets(family: Family, destinations: readonly Range[]): NftSet[] {
       elements: destinations.map((range) => formatRange(family, range)),
     },
   ];
-}
-
-function perFamily(text: (ip: string, version: string) => string, comment: string): NftRule[] {
-  return FAMILIES.map((family) => ({ text: text(IP[family], VERSION[family]), comment }));
 }

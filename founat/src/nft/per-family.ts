@@ -1,0 +1,16 @@
+import { FAMILIES, type Family } from "../family.ts";
+import type { NftRule } from "./table.ts";
+
+const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };
+
+/** What the names of a family's sets end in. */
+export const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" };
+
+/**
+ * The rule that `text` makes of each family.
+ *
+ * @param text given nft's word for the family's header (`ip`, `ip6`) and the ending of its sets' names
+ */
+export function perFamily(text: (ip: string, version: string) => string, comment: string): NftRule[] {
+  return FAMILIES.map((family) => ({ text: text(IP[family], VERSION[family]), comment }));
+}
