@@ -7,7 +7,7 @@ import { upCluster } from "../cluster/up.ts";
 import { imageTarballs } from "../images/index.ts";
 import { installChart } from "../workload/chart.ts";
 import { Kubectl } from "../workload/kubectl.ts";
-import { setTheStage } from "./kit/cast.ts";
+import { clearTheStage, setTheStage } from "./kit/cast.ts";
 import { type Settings, settingsFrom } from "./kit/settings.ts";
 import type { World } from "./kit/world.ts";
 
@@ -79,6 +79,7 @@ function worldOf(cluster: Cluster, { image, long }: Settings): World {
       stop: [...program, "stop", "apiserver", "--name", cluster.name],
       start: [...program, "start", "apiserver", "--name", cluster.name],
     },
+    mayUninstall: true,
   };
 }
 
@@ -87,15 +88,17 @@ const Nodes = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.
 async function givenCluster({ image, long }: Settings, kubeconfig: string): Promise<Prepared> {
   const flag = `--kubeconfig=${kubeconfig}`;
   const command = [await kubectlBinary(), flag];
-  const { items } = await new Kubectl(command).get(Nodes, "nodes");
+  const kubectl = new Kubectl(command);
+  const { items } = await kubectl.get(Nodes, "nodes");
   return {
     world: {
       kubectl: command,
       helm: [await helmBinary(), flag],
       nodes: items.map(({ metadata }) => metadata.name),
       image,
+      mayUninstall: false,
       long,
     },
-    end: async () => undefined,
+    end: () => clearTheStage(kubectl),
   };
 }

@@ -1,5 +1,5 @@
 import { execa } from "execa";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { waitUntil } from "../system/wait-until.ts";
 import { RELEASE } from "../workload/chart.ts";
 import { clientOf, egress, probePod } from "../workload/manifests.ts";
@@ -7,10 +7,10 @@ import { ProbePod } from "../workload/probe-pod.ts";
 import { CAST } from "./kit/cast.ts";
 import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./kit/names.ts";
 import { killPods, nodeAgentsReady } from "./kit/product.ts";
-import { kubectl, nodeOf, player, world } from "./kit/world.ts";
+import { describeOwnRelease, kubectl, nodeOf, player, world } from "./kit/world.ts";
 
 // This file runs last (order.ts): it takes away what the others need.
-describe("the Helm release", () => {
+describeOwnRelease("the Helm release", () => {
   test("keeps the plugin on the nodes when agents restart or are upgraded", async () => {
     const before = await pluginOnNodes();
     expect(before).toEqual([INSTALLED, INSTALLED]);

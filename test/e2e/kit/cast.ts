@@ -68,6 +68,12 @@ export async function setTheStage(
   }
 }
 
+/** Removes everything that the tests made, clients before their Egresses, and waits until it is gone. */
+export async function clearTheStage(kubectl: Kubectl): Promise<void> {
+  await kubectl.delete([namespace(NAMESPACE)]);
+  await kubectl.delete([INTERNET_EGRESS.namespace, OFFICE_EGRESS.namespace].map(namespace));
+}
+
 function players(image: string, first: string, second: string): Manifest[] {
   const common = { namespace: NAMESPACE, image };
   return [

@@ -23,6 +23,8 @@ export interface World {
   readonly internet?: InternetAccess;
   /** Commands that stop and start the apiserver; absent on a cluster that is not the tests' own. */
   readonly apiserver?: { readonly stop: readonly string[]; readonly start: readonly string[] };
+  /** The release is the tests' own: they may take it away. */
+  readonly mayUninstall: boolean;
   /** Repeat what is worth repeating. */
   readonly long: boolean;
 }
@@ -54,6 +56,11 @@ export function describeOnline(name: string, cases: (internet: Internet) => void
   } else {
     describe(name, () => cases(new Internet(access)));
   }
+}
+
+/** Test cases that end with the product gone; skipped where the release is not the tests' own. */
+export function describeOwnRelease(name: string, cases: () => void): void {
+  describe(name, world.mayUninstall ? cases : () => test.skip("would uninstall a release that is in use"));
 }
 
 /** The gateway pods of an Egress that are not being deleted. */
