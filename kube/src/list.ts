@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { hasCode, KubeError } from "./error.ts";
 import { ListScanner } from "./list-scanner.ts";
+import { METADATA_ONLY } from "./representation.ts";
 import type { Query, Transport } from "./transport.ts";
 
 /** As client-go's pager: small enough for the apiserver to answer at once, large enough to be few. */
@@ -17,6 +18,8 @@ export interface ListRequest<T> {
   /** URL path of the collection. */
   readonly path: string;
   readonly query?: Query;
+  /** Asks for the metadata of the objects alone. */
+  readonly metadataOnly?: boolean | undefined;
   /** Makes of each object what is to be kept of it; undefined leaves it out. */
   readonly convert: (raw: unknown) => T | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -47,13 +50,14 @@ export async function listObjects<T>(request: ListRequest<T>): Promise<ListResul
 }
 
 async function listInPages<T>(request: ListRequest<T>, limit: number | undefined): Promise<ListResult<T>> {
-  const { transport, path, query, convert, signal } = request;
+  const { transport, path, query, metadataOnly, convert, signal } = request;
   const items: T[] = [];
   let token: string | undefined;
   while (true) {
     const stream = await transport.stream({
       path,
       query: { ...query, limit, continue: token },
+      accept: metadataOnly ? METADATA_ONLY.list : undefined,
       signal,
       idleTimeoutMs: IDLE_TIMEOUT_MS,
     });

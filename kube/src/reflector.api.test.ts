@@ -51,7 +51,9 @@ afterEach(async () => {
   await proxy[Symbol.asyncDispose]();
 });
 
-async function startReflector(options: { idleTimeoutMs?: number } = {}): Promise<Reflector<ConfigMap>> {
+async function startReflector(
+  options: { idleTimeoutMs?: number; metadataOnly?: boolean } = {},
+): Promise<Reflector<ConfigMap>> {
   store = new Store();
   changes = [];
   events = [];
@@ -97,6 +99,17 @@ test("a store follows what is created, updated and deleted", async () => {
   await caughtUp();
   expect(told()).toEqual(["added three", "deleted two", "updated one"]);
   expect(dataOf("one")).toBe("1b");
+});
+
+test("of metadata alone, nothing else comes, by list or by watch", async () => {
+  await startReflector({ metadataOnly: true });
+  await put("three", "3");
+  await put("one", "1b");
+  await eventually(() => told().length === 2);
+  expect(told()).toEqual(["added three", "updated one"]);
+  expect(store.list().map(({ data }) => data)).toEqual([{}, {}, {}]);
+  await remove("two");
+  await eventually(() => told().includes("deleted two"));
 });
 
 test("after the apiserver was killed and is back, changes arrive and nothing was lost or told twice", async () => {

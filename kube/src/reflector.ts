@@ -47,6 +47,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
+  /** Asks the apiserver for the metadata of the objects alone: for large objects of which nothing else is read. */
+  readonly metadataOnly?: boolean | undefined;
   /**
    * Checks an object and keeps of it what is needed: memory is this function's result times the number of objects.
    * It must keep name, namespace, uid and resourceVersion. `apiVersion` and `kind` are there, also in lists.
@@ -143,7 +145,7 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { transport, store, logger, resource } = this.#options;
+    const { transport, store, logger, resource, metadataOnly } = this.#options;
     this.#phase = "listing";
     this.#tell({ type: "relist", reason: this.#relistReason });
     const startedAt = performance.now();
@@ -151,6 +153,7 @@ export class Reflector<T extends KubeObject> {
       transport,
       path: this.#path,
       query: this.#query,
+      metadataOnly,
       convert: (raw) => this.#convert(raw),
       signal,
     });
@@ -165,13 +168,14 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
-    const { transport, idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS } = this.#options;
+    const { transport, metadataOnly, idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS } = this.#options;
     const startedAt = performance.now();
     let events = 0;
     const request = {
       transport,
       path: this.#path,
       query: this.#query,
+      metadataOnly,
       resourceVersion,
       idleTimeoutMs,
       signal,
@@ -220,7 +224,7 @@ export class Reflector<T extends KubeObject> {
     const isKnown = known?.metadata.uid === metadata.uid;
     if (isKnown && known?.metadata.resourceVersion === metadata.resourceVersion) return known;
     try {
-      return parse({ apiVersion: apiVersion(resource), kind: resource.kind, ...(raw as object) });
+      return parse({ ...(raw as object), apiVersion: apiVersion(resource), kind: resource.kind });
     } catch (error) {
       logger.warn(
         { kind: resource.kind, key, err: error },

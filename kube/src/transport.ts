@@ -18,6 +18,8 @@ export interface RequestOptions {
   readonly body?: unknown;
   /** application/json where it is absent. */
   readonly contentType?: string | undefined;
+  /** The representation to ask for; application/json where it is absent. */
+  readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Time limit for all of it, waiting for a busy apiserver included; 30 s where it is absent. */
   readonly timeoutMs?: number | undefined;
@@ -26,6 +28,8 @@ export interface RequestOptions {
 export interface StreamOptions {
   readonly path: string;
   readonly query?: Query | undefined;
+  /** The representation to ask for; application/json where it is absent. */
+  readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Time limit for the beginning of the answer; 30 s where it is absent. */
   readonly timeoutMs?: number | undefined;
@@ -65,6 +69,8 @@ export function createTransport(options: TransportOptions): Transport {
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
+const JSON_TYPE = "application/json";
+
 /** As in client-go. */
 const MAX_ATTEMPTS = 10;
 
@@ -100,8 +106,8 @@ class HttpsTransport implements Transport {
   }
 
   async stream(options: StreamOptions): Promise<AsyncIterable<Buffer>> {
-    const { path, query, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options;
-    const request = { method: "GET", path, query, timeoutMs, signal } as const;
+    const { path, query, accept, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options;
+    const request = { method: "GET", path, query, accept, timeoutMs, signal } as const;
     const deadline = new Deadline(timeoutMs, signal);
     try {
       const response = await this.#answerTo(request, this.#streams, deadline);
@@ -175,7 +181,7 @@ class HttpsTransport implements Transport {
     pool: ConnectionPool,
     signal: AbortSignal,
   ): Promise<IncomingMessage> {
-    const { method, path, query, contentType = "application/json" } = request;
+    const { method, path, query, contentType = JSON_TYPE, accept = JSON_TYPE } = request;
     const { server } = this.#credentials;
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
@@ -186,7 +192,7 @@ class HttpsTransport implements Transport {
       method,
       path: `${server.pathname.replace(/\/$/, "")}${path}${queryString(query)}`,
       headers: {
-        accept: "application/json",
+        accept,
         "user-agent": this.#userAgent,
         ...(authentication.authorization && { authorization: authentication.authorization }),
         ...(body && { "content-type": contentType, "content-length": body.length }),

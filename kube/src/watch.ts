@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { KubeError, refusalError } from "./error.ts";
 import { lines } from "./lines.ts";
+import { METADATA_ONLY } from "./representation.ts";
 import type { Query, Transport } from "./transport.ts";
 
 /** The first line of defence against servers and proxies that forget to close: ask the apiserver to end the watch. */
@@ -11,6 +12,8 @@ export interface WatchRequest {
   /** URL path of the collection. */
   readonly path: string;
   readonly query?: Query;
+  /** Asks for the metadata of the objects alone. */
+  readonly metadataOnly?: boolean | undefined;
   readonly resourceVersion: string;
   readonly idleTimeoutMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -34,7 +37,7 @@ const Line = z.discriminatedUnion("type", [
  * @see https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
  */
 export async function watchObjects(request: WatchRequest): Promise<AsyncIterable<WatchEvent>> {
-  const { transport, path, query, resourceVersion, idleTimeoutMs, signal } = request;
+  const { transport, path, query, metadataOnly, resourceVersion, idleTimeoutMs, signal } = request;
   const { min, max } = WATCH_SECONDS;
   const stream = await transport.stream({
     path,
@@ -46,6 +49,7 @@ export async function watchObjects(request: WatchRequest): Promise<AsyncIterable
       // Drawn, so that the watches of all programs do not end together.
       timeoutSeconds: Math.round(min + Math.random() * (max - min)),
     },
+    accept: metadataOnly ? METADATA_ONLY.watch : undefined,
     signal,
     idleTimeoutMs,
   });

@@ -23,17 +23,19 @@ export interface Watched {
 /** A reflector without the type of its objects. */
 export type Watch = Pick<Reflector<KubeObject>, "run" | "state" | "whenSynced">;
 
+type Selection = Pick<ReflectorOptions<KubeObject>, "labelSelector" | "metadataOnly">;
+
 /** One collection: where it is, what is kept of it, and what was seen. */
 class Cache<T extends KubeObject> implements Watched {
   readonly resource: Resource;
   readonly store = new Store<T>();
   readonly #parse: (raw: unknown) => T;
-  readonly #labelSelector: string | undefined;
+  readonly #selection: Selection;
 
-  constructor(resource: Resource, parse: (raw: unknown) => T, labelSelector?: string) {
+  constructor(resource: Resource, parse: (raw: unknown) => T, selection: Selection = {}) {
     this.resource = resource;
     this.#parse = parse;
-    this.#labelSelector = labelSelector;
+    this.#selection = selection;
   }
 
   reflector(options: Parameters<Watched["reflector"]>[0]): Watch {
@@ -42,8 +44,8 @@ class Cache<T extends KubeObject> implements Watched {
       ...options,
       resource,
       store,
+      ...this.#selection,
       parse: this.#parse,
-      labelSelector: this.#labelSelector,
     });
   }
 
@@ -66,7 +68,7 @@ const SLICES_BY_NODE = "node";
 export class Caches {
   readonly egresses = new Cache(EGRESS_RESOURCE, (raw) => Egress.parse(raw));
   readonly slices = new Cache(SLICE_RESOURCE, (raw) => SliceHead.parse(raw));
-  readonly nodes = new Cache(NODE_RESOURCE, (raw) => NodeHead.parse(raw));
+  readonly nodes = new Cache(NODE_RESOURCE, (raw) => NodeHead.parse(raw), { metadataOnly: true });
   readonly children = {
     serviceAccount: childCache("serviceAccount"),
     role: childCache("role"),
@@ -104,5 +106,5 @@ export class Caches {
 
 function childCache<K extends ChildKind>(kind: K): Cache<NonNullable<ObservedChildren[K]>> {
   const parse = parseChild[kind] as (raw: unknown) => NonNullable<ObservedChildren[K]>;
-  return new Cache(CHILD_RESOURCES[kind], parse, EGRESS_LABEL);
+  return new Cache(CHILD_RESOURCES[kind], parse, { labelSelector: EGRESS_LABEL });
 }
