@@ -1,14 +1,7 @@
 /** What the operator reads and writes in the API, for its reconcilers. */
 
 import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
-import {
-  apiVersion,
-  type EventRecorder,
-  hasCode,
-  type KubeObject,
-  ResourceClient,
-  type Transport,
-} from "@egress-nat/kube";
+import { apiVersion, type EventRecorder, hasCode, ResourceClient, type Transport } from "@egress-nat/kube";
 import { type Caches, NODE_RESOURCE } from "./caches.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { FIELD_MANAGER } from "./egress/field-manager.ts";
@@ -16,29 +9,29 @@ import { type ObservedChildren, parseChild } from "./egress/observed.ts";
 import type { EgressWorld } from "./egress/reconcile.ts";
 import { NodeHead, SliceHead, type SliceWorld } from "./slices/orphans.ts";
 
+type ChildClients = { readonly [K in ChildKind]: ResourceClient<NonNullable<ObservedChildren[K]>> };
+
 export function egressWorld(
   transport: Transport,
   caches: Caches,
   events: EventRecorder,
   writeStatus: EgressWorld["writeStatus"],
 ): EgressWorld {
-  const clients = {
+  const clients: ChildClients = {
     serviceAccount: childClient(transport, "serviceAccount"),
     role: childClient(transport, "role"),
     roleBinding: childClient(transport, "roleBinding"),
     service: childClient(transport, "service"),
     deployment: childClient(transport, "deployment"),
     disruptionBudget: childClient(transport, "disruptionBudget"),
-  } as const;
-  const client = <K extends ChildKind>(child: K) =>
-    clients[child] as unknown as ResourceClient<NonNullable<ObservedChildren[K]>>;
+  };
 
   return {
     egress: (key) => caches.egresses.store.get(key),
     children: (key) => caches.childrenOf(key),
-    read: (child, egress, signal) => found(client(child).get(egress.metadata, { signal })),
+    read: (child, egress, signal) => found(clients[child].get(egress.metadata, { signal })),
     apply: (child, manifest, force, signal) =>
-      client(child).apply(manifest, { fieldManager: FIELD_MANAGER, force, signal }),
+      clients[child].apply(manifest, { fieldManager: FIELD_MANAGER, force, signal }),
     delete: (child, { metadata }, signal) =>
       gone(clients[child].delete(metadata, { preconditions: { uid: metadata.uid }, signal })),
     writeStatus,
@@ -72,8 +65,8 @@ export function sliceWorld(transport: Transport, caches: Caches): SliceWorld {
 function childClient<K extends ChildKind>(
   transport: Transport,
   child: K,
-): ResourceClient<NonNullable<ObservedChildren[K]> & KubeObject> {
-  const parse = parseChild[child] as (raw: unknown) => NonNullable<ObservedChildren[K]> & KubeObject;
+): ResourceClient<NonNullable<ObservedChildren[K]>> {
+  const parse = parseChild[child] as (raw: unknown) => NonNullable<ObservedChildren[K]>;
   return new ResourceClient(transport, CHILD_RESOURCES[child], parse);
 }
 

@@ -64,8 +64,7 @@ async function demo(): Promise<void> {
 async function perform(cluster: Cluster): Promise<Proof> {
   const kubectl = new Kubectl(cluster.kubectlCommand);
   const nodes = cluster.nodes.map(({ name }) => name);
-  let proof: Proof | undefined;
-  await new Listr(
+  const { proof } = await new Listr<{ proof: Proof }>(
     [
       {
         title: "The images of this checkout on every node",
@@ -78,9 +77,9 @@ async function perform(cluster: Cluster): Promise<Proof> {
       },
       {
         title: "What the internet sees",
-        task: async () => {
+        task: async (context) => {
           const seen = await witnesses(kubectl, nodes, cluster.plan.internet.wide);
-          proof = prove(seen, await gatewaysOf(kubectl, EGRESS));
+          context.proof = prove(seen, await gatewaysOf(kubectl, EGRESS));
         },
       },
     ],
@@ -89,5 +88,5 @@ async function perform(cluster: Cluster): Promise<Proof> {
       rendererOptions: { timer: PRESET_TIMER },
     },
   ).run();
-  return proof as unknown as Proof;
+  return proof;
 }
