@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from "commander";
 import { benchClients } from "./clients/bench.ts";
-import { benchCniAdd } from "./cni-add.ts";
+import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchMemory } from "./memory/bench.ts";
 import { formatReport, isReached, type Report, reportJson } from "./report.ts";
 import { benchThroughput } from "./throughput/bench.ts";
@@ -34,7 +34,7 @@ function positiveInteger(text: string): number {
   return value;
 }
 
-bench("cni-add", "what a pod that is no client pays for the CNI plugin", 100, benchCniAdd);
+bench("cni-add", "what the CNI plugin costs a pod that is no client, and one that is", 100, benchCniAdd);
 bench("clients", "how fast a gateway takes in 10,000 clients, and one more", 5, benchClients);
 bench("throughput", "TCP through the tunnel and NAT, beside links made by hand", 10, benchThroughput);
 bench("memory", "what the programs take, each alone and in large clusters", 5, benchMemory);

@@ -1,43 +1,60 @@
-import { summarize } from "./samples.ts";
+import { type Samples, summarize } from "./samples.ts";
 
 export interface Series {
   readonly name: string;
-  readonly unit: "ms" | "MB" | "Mbit/s";
-  readonly samples: readonly number[];
+  readonly unit: "ms" | "MB" | "Mbit/s" | "sockets";
+  readonly samples: Samples;
 }
 
 /** What is to be reached, as a relation of two medians or as a median itself. */
 export interface Target {
   readonly name: string;
   readonly value: number;
-  readonly limit: number;
-  readonly reached: "at most" | "at least";
+  readonly limit: Limit;
 }
 
-export interface Report {
-  readonly bench: string;
-  /** What was measured where, in one sentence. */
-  readonly setup: string;
+export type Limit = { readonly atMost: number } | { readonly atLeast: number };
+
+/** What was measured and what of it has to reach what. */
+export interface Findings {
   readonly series: readonly Series[];
   readonly targets: readonly Target[];
 }
 
-export function isReached({ value, limit, reached }: Target): boolean {
-  return reached === "at most" ? value <= limit : value >= limit;
+export interface Report extends Findings {
+  readonly bench: string;
+  /** What was measured where, in one sentence. */
+  readonly setup: string;
+}
+
+/** A series whose own median has to reach something. */
+export function medianOf({ name, samples }: Series, limit: Limit): Target {
+  return { name, value: summarize(samples).median, limit };
+}
+
+/** A series whose median has to stand in a relation to that of another. */
+export function ratioOf(name: string, series: Series, reference: Series, limit: Limit): Target {
+  const value = summarize(series.samples).median / summarize(reference.samples).median;
+  return { name, value, limit };
+}
+
+export function isReached({ value, limit }: Target): boolean {
+  return "atMost" in limit ? value <= limit.atMost : value >= limit.atLeast;
 }
 
 /** The report for people. */
 export function formatReport({ bench, setup, series, targets }: Report): string {
   const width = Math.max(...[...series, ...targets].map(({ name }) => name.length));
+  const line = (name: string, value: number, unit: string, note: string) =>
+    `  ${name.padEnd(width)}  ${figure(value).padStart(8)} ${unit.padEnd(7)}  (${note})`;
   const seriesLines = series.map(({ name, unit, samples }) => {
     const { median, low, high } = summarize(samples);
-    const spread = `${figure(low)} to ${figure(high)}`;
-    return `  ${name.padEnd(width)}  ${figure(median).padStart(8)} ${unit.padEnd(6)}  (${spread}, ${samples.length} samples)`;
+    return line(name, median, unit, `${figure(low)} to ${figure(high)}, ${samples.length} samples`);
   });
   const targetLines = targets.map((target) => {
-    const { name, value, limit, reached } = target;
-    const verdict = isReached(target) ? "reached" : "MISSED";
-    return `  ${name.padEnd(width)}  ${figure(value).padStart(8)} ${" ".repeat(6)}  (${reached} ${limit}: ${verdict})`;
+    const { name, value, limit } = target;
+    const wanted = "atMost" in limit ? `at most ${limit.atMost}` : `at least ${limit.atLeast}`;
+    return line(name, value, "", `${wanted}: ${isReached(target) ? "reached" : "MISSED"}`);
   });
   return [`${bench}: ${setup}`, ...seriesLines, ...targetLines].join("\n");
 }

@@ -1,3 +1,5 @@
+export type Samples = readonly number[];
+
 /** What a list of samples comes to. */
 export interface Summary {
   readonly median: number;
@@ -6,7 +8,7 @@ export interface Summary {
   readonly high: number;
 }
 
-export function summarize(samples: readonly number[]): Summary {
+export function summarize(samples: Samples): Summary {
   const sorted = samples.toSorted((a, b) => a - b);
   return { median: quantile(sorted, 0.5), low: quantile(sorted, 0.1), high: quantile(sorted, 0.9) };
 }
@@ -22,7 +24,8 @@ export async function interleave<Name extends string>(
   takers: Readonly<Record<Name, () => Promise<number>>>,
 ): Promise<Record<Name, number[]>> {
   const names = Object.keys(takers) as Name[];
-  const samples = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Name, number[]>;
+  const samples = {} as Record<Name, number[]>;
+  for (const name of names) samples[name] = [];
   for (let round = 0; round < rounds; round += 1) {
     for (const name of names) samples[name].push(await takers[name]());
   }
@@ -30,7 +33,7 @@ export async function interleave<Name extends string>(
 }
 
 /** Between two samples it goes straight. */
-function quantile(sorted: readonly number[], q: number): number {
+function quantile(sorted: Samples, q: number): number {
   const position = (sorted.length - 1) * q;
   const below = sorted[Math.floor(position)] ?? Number.NaN;
   const above = sorted[Math.ceil(position)] ?? Number.NaN;

@@ -24,6 +24,7 @@ const PACKAGE_OF = {
   runc: "runc",
   setpriv: "util-linux",
   socat: "socat",
+  strace: "strace",
   unzip: "unzip",
 } as const;
 

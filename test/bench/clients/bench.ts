@@ -4,15 +4,16 @@ import { z } from "zod";
 import { bundleProgram } from "../../build/bundle.ts";
 import type { VirtualMachine } from "../../vm/virtual-machine.ts";
 import { withMachine } from "../machine.ts";
-import type { Report } from "../report.ts";
-import { interleave, summarize } from "../samples.ts";
+import { type Report, ratioOf, type Series } from "../report.ts";
+import { interleave, type Samples } from "../samples.ts";
 import { address } from "./slices.ts";
 
 const MANY = { slices: 100, clientsPerSlice: 100 };
 const FEW = { slices: 1, clientsPerSlice: 10 };
 const LINKS = 1000;
 const ONE_MORE_ROUNDS = 11;
-const ONE_MORE_LIMIT = 3;
+const INTAKE_LIMIT = { atMost: 1 };
+const ONE_MORE_LIMIT = { atMost: 3 };
 
 const Intake = z.object({
   processStartMs: z.number(),
@@ -36,37 +37,33 @@ export function benchClients(rounds: number): Promise<Report> {
       links: () => makeLinks(machine, folder),
     });
     const few = await takeIn(machine, folder, FEW);
-    const oneMoreAtMany = many.flatMap(({ oneMoreMs }) => oneMoreMs);
+    const series = {
+      gateway: milliseconds("gateway takes in 10,000 clients", gateway),
+      links: milliseconds("1,000 links by hand", links),
+      atMany: milliseconds(
+        "one more client at 10,000",
+        many.flatMap(({ oneMoreMs }) => oneMoreMs),
+      ),
+      atFew: milliseconds("one more client at 10", few.oneMoreMs),
+      start: milliseconds(
+        "start of the process",
+        many.map(({ processStartMs }) => processStartMs),
+      ),
+    };
     return {
       bench: "clients",
       setup: "in a virtual machine, from the first byte of the list to the committed rule set",
-      series: [
-        { name: "gateway takes in 10,000 clients", unit: "ms", samples: gateway },
-        { name: "1,000 links by hand", unit: "ms", samples: links },
-        { name: "one more client at 10,000", unit: "ms", samples: oneMoreAtMany },
-        { name: "one more client at 10", unit: "ms", samples: few.oneMoreMs },
-        {
-          name: "start of the process",
-          unit: "ms",
-          samples: many.map(({ processStartMs }) => processStartMs),
-        },
-      ],
+      series: Object.values(series),
       targets: [
-        {
-          name: "10,000 clients / 1,000 links by hand",
-          value: summarize(gateway).median / summarize(links).median,
-          limit: 1,
-          reached: "at most",
-        },
-        {
-          name: "one more at 10,000 / one more at 10",
-          value: summarize(oneMoreAtMany).median / summarize(few.oneMoreMs).median,
-          limit: ONE_MORE_LIMIT,
-          reached: "at most",
-        },
+        ratioOf("10,000 clients / 1,000 links by hand", series.gateway, series.links, INTAKE_LIMIT),
+        ratioOf("one more at 10,000 / one more at 10", series.atMany, series.atFew, ONE_MORE_LIMIT),
       ],
     };
   });
+}
+
+function milliseconds(name: string, samples: Samples): Series {
+  return { name, unit: "ms", samples };
 }
 
 const IN_NEW_NETNS = `

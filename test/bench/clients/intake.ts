@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
 import { EgressPod, Metrics } from "@egress-nat/egress-pod";
 import { Gateway, kernelHere, prepareGatewayNetns } from "@egress-nat/founat";
@@ -31,6 +30,8 @@ const lists = new Map([
 let startedAt = Number.NaN;
 let committed = Promise.withResolvers<number>();
 let nextEvent = Promise.withResolvers<Buffer>();
+/** Resolved while the watch waits for an event, done with the one before. */
+let watching = Promise.withResolvers<void>();
 
 const transport: Transport = {
   request: () => Promise.reject(new Error("the gateway only lists and watches")),
@@ -65,8 +66,7 @@ void pod.run(new AbortController().signal);
 const intakeMs = await committed.promise;
 const oneMoreMs: number[] = [];
 for (let round = 1; round <= rounds; round += 1) {
-  // Let the watch begin, and garbage of the round before be forgotten.
-  await sleep(200);
+  await watching.promise;
   const object = sliceObject(0, clientsPerSlice + round, 1 + round);
   const event = Buffer.from(`${JSON.stringify({ type: "MODIFIED", object })}\n`);
   committed = Promise.withResolvers();
@@ -89,8 +89,10 @@ async function* chunks(path: string): AsyncGenerator<Buffer> {
 
 async function* events(): AsyncGenerator<Buffer> {
   for (;;) {
+    watching.resolve();
     const event = await nextEvent.promise;
     nextEvent = Promise.withResolvers();
+    watching = Promise.withResolvers();
     yield event;
   }
 }

@@ -1,20 +1,19 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { execa } from "execa";
-import { type Cluster, removeCluster } from "../../cluster/cluster.ts";
-import { upCluster } from "../../cluster/up.ts";
-import { imageTarballs } from "../../images/index.ts";
+import { z } from "zod";
+import type { Cluster } from "../../cluster/cluster.ts";
 import { inNetns, netnsPath } from "../../system/network-namespace.ts";
 import { waitUntil } from "../../system/wait-until.ts";
-import { installChart, RELEASE } from "../../workload/chart.ts";
+import { RELEASE } from "../../workload/chart.ts";
 import { gatewaysReady } from "../../workload/gateways.ts";
-import { Kubectl } from "../../workload/kubectl.ts";
+import type { Kubectl } from "../../workload/kubectl.ts";
 import { egress, namespace } from "../../workload/manifests.ts";
 import { EGRESS } from "../clients/slices.ts";
-import type { Report, Series, Target } from "../report.ts";
-import { summarize } from "../samples.ts";
+import { withCluster } from "../cluster.ts";
+import { type Limit, medianOf, type Report, type Series } from "../report.ts";
+import type { Samples } from "../samples.ts";
 
-const CLUSTER = "bench";
 const SETTLE_MS = 60_000;
 const SLICES = 100;
 const STRANDED_PODS = 20_000;
@@ -26,118 +25,119 @@ interface Program {
 
 const OPERATOR: Program = { namespace: RELEASE.namespace, selector: "app.kubernetes.io/component=operator" };
 const AGENT: Program = { namespace: RELEASE.namespace, selector: "app.kubernetes.io/component=node-agent" };
-const GATEWAY: Program = { namespace: EGRESS.namespace, selector: `coil.cybozu.com/egress=${EGRESS.name}` };
+const GATEWAYS: Program = { namespace: EGRESS.namespace, selector: `coil.cybozu.com/egress=${EGRESS.name}` };
 
-/** VmRSS of the programs in a cluster of one node: each sample is that of a new process, a minute after it is ready. */
-export async function benchMemory(rounds: number): Promise<Report> {
-  await removeCluster(CLUSTER);
-  const cluster = await upCluster({
-    name: CLUSTER,
-    nodes: 1,
-    ranges: "private",
-    proxyMode: "nftables",
-    lifetime: "owner",
-    images: imageTarballs,
-    renderer: "silent",
-  });
-  try {
-    await installChart(cluster);
-    return await measure(cluster, new Kubectl(cluster.kubectlCommand), rounds);
-  } finally {
-    await removeCluster(CLUSTER);
-  }
+/** VmRSS of the programs in a cluster of one node, a minute after their processes are ready. */
+export function benchMemory(rounds: number): Promise<Report> {
+  return withCluster((cluster, kubectl) => measure(cluster, kubectl, rounds));
 }
 
 async function measure(cluster: Cluster, kubectl: Kubectl, rounds: number): Promise<Report> {
+  // As many gateways as samples are wanted: they grow ready side by side.
   await kubectl.apply(
     namespace(EGRESS.namespace),
-    egress(EGRESS, { replicas: 1, destinations: ["0.0.0.0/0"] }),
+    egress(EGRESS, { replicas: rounds, destinations: ["0.0.0.0/0"] }),
   );
   await gatewaysReady(kubectl, EGRESS);
-  const fresh = await sampleRestarts(kubectl, [OPERATOR, AGENT, GATEWAY], rounds);
+  const operator: number[] = [];
+  const agent: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    await Promise.all([restart(kubectl, OPERATOR), restart(kubectl, AGENT)]);
+    await sleep(SETTLE_MS);
+    operator.push(...(await residentSet(kubectl, OPERATOR)));
+    agent.push(...(await residentSet(kubectl, AGENT)));
+  }
+  const gateways = await residentSet(kubectl, GATEWAYS);
 
   // It would take the slices away again: their nodes do not exist.
-  await kubectl.run([
-    "scale",
-    "deployments",
-    "-n",
-    OPERATOR.namespace,
-    "-l",
-    OPERATOR.selector,
-    "--replicas=0",
-  ]);
+  await kubectl.run(["scale", "deployments", "--all", "-n", OPERATOR.namespace, "--replicas=0"]);
   await crowd(cluster, "slices", SLICES);
-  const crowded = await sampleRestarts(kubectl, [GATEWAY], rounds);
+  await restart(kubectl, GATEWAYS);
+  await sleep(SETTLE_MS);
+  const agentAlone = await residentSet(kubectl, AGENT);
+  const crowded = await residentSet(kubectl, GATEWAYS);
 
-  const before = await sampleNow(kubectl, [AGENT, GATEWAY]);
   await crowd(cluster, "pods", STRANDED_PODS);
   await sleep(SETTLE_MS);
-  const after = await sampleNow(kubectl, [AGENT, GATEWAY]);
+  const agentGrowth = growth(agentAlone, await residentSet(kubectl, AGENT));
+  const gatewayGrowth = growth(crowded, await residentSet(kubectl, GATEWAYS));
 
-  const growth = (program: Program) => [Number(after.get(program)) - Number(before.get(program))];
+  const limited: readonly (readonly [Series, Limit])[] = [
+    [megabytes("operator", operator), { atMost: 120 }],
+    [megabytes("node agent", agent), { atMost: 90 }],
+    [megabytes("egress pod", gateways), { atMost: 90 }],
+    [megabytes("egress pod, 10,000 clients", crowded), { atMost: 110 }],
+    [megabytes("node agent, growth with 20,000 other pods", agentGrowth), { atMost: 5 }],
+    [megabytes("egress pod, growth with 20,000 other pods", gatewayGrowth), { atMost: 5 }],
+  ];
   return {
     bench: "memory",
     setup: `VmRSS in a cluster of one node, ${SETTLE_MS / 1000} s after a new process is ready`,
-    ...limits([
-      ["operator", fresh.get(OPERATOR), 120],
-      ["node agent", fresh.get(AGENT), 90],
-      ["egress pod", fresh.get(GATEWAY), 90],
-      ["egress pod, 10,000 clients", crowded.get(GATEWAY), 110],
-      ["node agent, growth with 20,000 other pods", growth(AGENT), 5],
-      ["egress pod, growth with 20,000 other pods", growth(GATEWAY), 5],
+    series: limited.map(([series]) => series),
+    targets: limited.map(([series, limit]) => medianOf(series, limit)),
+  };
+}
+
+function megabytes(name: string, samples: Samples): Series {
+  return { name, unit: "MB", samples };
+}
+
+/** Of each process, in the order of the samples. */
+function growth(before: Samples, after: Samples): number[] {
+  return after.map((value, index) => value - (before[index] ?? Number.NaN));
+}
+
+const Pods = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string() }),
+      status: z.object({
+        conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]),
+      }),
+    }),
+  ),
+});
+
+/** The pods of a program by their names, and whether each is ready. */
+async function podsOf(kubectl: Kubectl, { namespace, selector }: Program): Promise<Map<string, boolean>> {
+  const { items } = await kubectl.get(
+    Pods,
+    "pods",
+    "-n",
+    namespace,
+    "-l",
+    selector,
+    "--sort-by=.metadata.name",
+  );
+  return new Map(
+    items.map(({ metadata, status }) => [
+      metadata.name,
+      status.conditions.some(({ type, status }) => type === "Ready" && status === "True"),
     ]),
-  };
+  );
 }
 
-function limits(rows: readonly [string, readonly number[] | undefined, number][]): {
-  series: Series[];
-  targets: Target[];
-} {
-  return {
-    series: rows.map(([name, samples = []]) => ({ name, unit: "MB", samples })),
-    targets: rows.map(([name, samples = [], limit]) => ({
-      name,
-      value: summarize(samples).median,
-      limit,
-      reached: "at most",
-    })),
-  };
+/** Puts new pods in the place of a program's pods, and waits until they are ready. */
+async function restart(kubectl: Kubectl, program: Program): Promise<void> {
+  const { namespace, selector } = program;
+  const old = await podsOf(kubectl, program);
+  // A gateway that has clients would serve them for as long as it may.
+  await kubectl.run(["delete", "pods", "-n", namespace, "-l", selector, "--grace-period=1"]);
+  await waitUntil(
+    async () => {
+      const pods = [...(await podsOf(kubectl, program))];
+      return pods.length === old.size && pods.every(([name, ready]) => ready && !old.has(name));
+    },
+    { what: `new pods of ${selector}`, timeoutMs: 240_000, intervalMs: 1000 },
+  );
 }
 
-async function sampleRestarts(
-  kubectl: Kubectl,
-  programs: readonly Program[],
-  rounds: number,
-): Promise<Map<Program, number[]>> {
-  const samples = new Map<Program, number[]>(programs.map((program) => [program, []]));
-  for (let round = 0; round < rounds; round += 1) {
-    for (const { namespace, selector } of programs) {
-      await kubectl.run(["delete", "pods", "-n", namespace, "-l", selector, "--wait"]);
-    }
-    for (const { namespace, selector } of programs) {
-      await waitUntil(
-        async () => {
-          await kubectl.wait(["pods", "-n", namespace, "-l", selector], "condition=Ready", 180_000);
-          return true;
-        },
-        { what: `new pods of ${selector}`, timeoutMs: 240_000, intervalMs: 1000 },
-      );
-    }
-    await sleep(SETTLE_MS);
-    for (const [program, megabytes] of await sampleNow(kubectl, programs))
-      samples.get(program)?.push(megabytes);
-  }
-  return samples;
-}
-
-async function sampleNow(kubectl: Kubectl, programs: readonly Program[]): Promise<Map<Program, number>> {
-  const samples = new Map<Program, number>();
-  for (const program of programs) {
-    const { namespace, selector } = program;
-    const pods = await kubectl.run(["get", "pods", "-n", namespace, "-l", selector, "-o", "name"]);
-    const [pod = ""] = pods.split("\n");
-    const status = await kubectl.run(["exec", "-n", namespace, pod, "--", "cat", "/proc/1/status"]);
-    samples.set(program, (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024) / 1e6);
+/** VmRSS of a program's processes in MB, in the order of its pods' names. */
+async function residentSet(kubectl: Kubectl, program: Program): Promise<number[]> {
+  const samples: number[] = [];
+  for (const pod of (await podsOf(kubectl, program)).keys()) {
+    const status = await kubectl.run(["exec", "-n", program.namespace, pod, "--", "cat", "/proc/1/status"]);
+    samples.push((Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024) / 1e6);
   }
   return samples;
 }
