@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -148,7 +149,7 @@ describe("uninstall", () => {
     const options = { socketPath, configuration, binaryPath: join(bin, "egress-nat"), runDirectory, logger };
 
     const done = uninstall(options, new AbortController().signal);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await once(agent, "connection"); // it has looked, and found the agent
     expect(await pluginsIn("10-pods.conflist")).toContain("egress-nat");
     agent.close();
     await done;
