@@ -117,20 +117,22 @@ describe("an answer", () => {
 });
 
 describe("an address", () => {
-  it.each<[string, Answer, Partial<Gateway>, boolean]>([
-    ["is free when a gateway has let go of it", "applied", {}, true],
-    ["is not free while a gateway has not", "behind", {}, false],
-    ["is not free while a gateway that serves does not answer", "silent", {}, false],
+  const crashing = gateway("crashing", { ready: false, serving: false });
+
+  it.each<[string, Answer, readonly Gateway[], boolean]>([
+    ["is free when a gateway has let go of it", "applied", [gateway("a")], true],
+    ["is free when no gateway is left", "silent", [], true],
+    ["is not free while a gateway has not", "behind", [gateway("a")], false],
+    ["is not free while a gateway does not answer", "silent", [gateway("a")], false],
     [
-      "is not free while a gateway that is not ready still answers for it",
-      "behind",
-      { ready: false, serving: false },
+      "is not free while the program of a gateway is down, for its kernel still trusts it",
+      "silent",
+      [crashing],
       false,
     ],
-    ["is free when a gateway neither serves nor answers", "silent", { ready: false, serving: false }, true],
-  ])("%s", async (_, answer, conditions, released) => {
-    expect(await isReleased(scripted({ a: [answer] }), [gateway("a", conditions)], VERSION, signal)).toBe(
-      released,
-    );
+    ["is not free while a gateway that is not ready still answers for it", "behind", [crashing], false],
+  ])("%s", async (_, answer, gateways, released) => {
+    const asker = scripted(Object.fromEntries(gateways.map(({ name }) => [name, [answer]])));
+    expect(await isReleased(asker, gateways, VERSION, signal)).toBe(released);
   });
 });

@@ -106,8 +106,10 @@ export async function awaitAcknowledgement(options: WaitOptions): Promise<Acknow
 }
 
 /**
- * Whether no gateway trusts what a slice no longer holds: each has applied it, or neither serves nor answers.
+ * Whether no gateway trusts what a slice no longer holds: each says that it has applied it. Silence says nothing: while
+ * the program in a gateway is down, its network namespace goes on by the last rules.
  *
+ * @param gateways all that are left: one whose pod is gone trusts nobody
  * @throws the signal's reason
  */
 export async function isReleased(
@@ -116,12 +118,7 @@ export async function isReleased(
   version: SliceVersion,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const released = await Promise.all(
-    gateways.map(async (gateway) => {
-      const answer = await asker.ask(gateway, version, signal);
-      return answer === "applied" || (answer === "silent" && !gateway.serving);
-    }),
-  );
+  const answers = await Promise.all(gateways.map((gateway) => asker.ask(gateway, version, signal)));
   signal.throwIfAborted();
-  return released.every((value) => value);
+  return answers.every((answer) => answer === "applied");
 }
