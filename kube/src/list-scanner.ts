@@ -30,55 +30,85 @@ export class ListScanner {
   /** @returns the JSON texts of the items that this chunk completes */
   push(chunk: Buffer): string[] {
     const items: string[] = [];
-    let start = 0;
-    for (let at = 0; at < chunk.length; at += 1) {
-      const byte = chunk[at] as number;
-      if (this.#inString) {
-        this.#insideString(byte);
-        continue;
-      }
-      switch (byte) {
-        case QUOTE:
-          this.#inString = true;
-          this.#text = "";
-          break;
-        case COLON:
-          if (this.#depth === 1) this.#key = this.#text;
-          break;
-        case COMMA:
-          if (this.#depth === 1) this.#key = undefined;
-          break;
-        case OPEN_BRACE:
-        case OPEN_BRACKET:
-          this.#depth += 1;
-          if (this.#inItems && this.#depth === ITEMS_DEPTH + 1) start = at;
-          if (this.#depth === ITEMS_DEPTH && byte === OPEN_BRACKET && this.#key === "items") {
-            this.#inItems = true;
-            this.#envelopeParts.push(chunk.subarray(start, at + 1));
-          }
-          break;
-        case CLOSE_BRACE:
-        case CLOSE_BRACKET:
-          this.#depth -= 1;
-          if (this.#inItems && this.#depth === ITEMS_DEPTH) {
-            this.#itemParts.push(chunk.subarray(start, at + 1));
-            items.push(Buffer.concat(this.#itemParts).toString("utf8"));
-            this.#itemParts = [];
-          } else if (this.#inItems && this.#depth < ITEMS_DEPTH) {
-            this.#inItems = false;
-            start = at;
-          }
-          break;
-      }
+    let at = 0;
+    while (at < chunk.length) {
+      at = this.#inItems ? this.#scanItems(chunk, at, items) : this.#scanEnvelope(chunk, at);
     }
-    if (!this.#inItems) this.#envelopeParts.push(chunk.subarray(start));
-    else if (this.#depth > ITEMS_DEPTH) this.#itemParts.push(chunk.subarray(start));
     return items;
   }
 
   /** @returns the JSON text of the List without its items, once all of it has been pushed */
   envelope(): string {
     return Buffer.concat(this.#envelopeParts).toString("utf8");
+  }
+
+  /**
+   * Nearly all bytes of a list pass through here, often before anything is compiled: local variables, and as little as
+   * can be for each byte.
+   *
+   * @returns where the array of items ends, or the chunk
+   */
+  #scanItems(chunk: Buffer, from: number, items: string[]): number {
+    const { length } = chunk;
+    let depth = this.#depth;
+    let inString = this.#inString;
+    let escaped = this.#escaped;
+    let start = from;
+    let at = from;
+    for (; at < length && depth >= ITEMS_DEPTH; at += 1) {
+      const byte = chunk[at] as number;
+      if (inString) {
+        if (escaped) escaped = false;
+        else if (byte === QUOTE) inString = false;
+        else if (byte === BACKSLASH) escaped = true;
+      } else if (byte === QUOTE) {
+        inString = true;
+      } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+        if (depth === ITEMS_DEPTH) start = at;
+        depth += 1;
+      } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+        depth -= 1;
+        if (depth === ITEMS_DEPTH) items.push(this.#endItem(chunk.subarray(start, at + 1)));
+      }
+    }
+    if (depth > ITEMS_DEPTH) this.#itemParts.push(chunk.subarray(start));
+    this.#inItems = depth >= ITEMS_DEPTH;
+    this.#inString = inString;
+    this.#escaped = escaped;
+    this.#depth = Math.max(depth, ITEMS_DEPTH);
+    // The bracket that ends the items belongs to the envelope.
+    return this.#inItems ? at : at - 1;
+  }
+
+  #endItem(lastPart: Buffer): string {
+    if (this.#itemParts.length === 0) return lastPart.toString("utf8");
+    const text = Buffer.concat([...this.#itemParts, lastPart]).toString("utf8");
+    this.#itemParts = [];
+    return text;
+  }
+
+  /** @returns where the first item begins, or the chunk ends */
+  #scanEnvelope(chunk: Buffer, from: number): number {
+    let at = from;
+    for (; at < chunk.length && !this.#inItems; at += 1) {
+      const byte = chunk[at] as number;
+      if (this.#inString) this.#insideString(byte);
+      else if (byte === QUOTE) {
+        this.#inString = true;
+        this.#text = "";
+      } else if (byte === COLON && this.#depth === 1) {
+        this.#key = this.#text;
+      } else if (byte === COMMA && this.#depth === 1) {
+        this.#key = undefined;
+      } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+        this.#depth += 1;
+        this.#inItems = this.#depth === ITEMS_DEPTH && byte === OPEN_BRACKET && this.#key === "items";
+      } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+        this.#depth -= 1;
+      }
+    }
+    this.#envelopeParts.push(chunk.subarray(from, at));
+    return at;
   }
 
   #insideString(byte: number): void {
