@@ -3,6 +3,9 @@ import { describe, expect, test } from "vitest";
 import { changeOf, clientsOf } from "./clients.ts";
 import type { GatewaySlice, SliceEntry } from "./slice.ts";
 
+const MIDNIGHT = "2026-01-01T00:00:00Z";
+const LATER = "2026-01-01T00:00:00.000001Z";
+
 function slice(name: string, ...clients: readonly Omit<SliceEntry, "id">[]): GatewaySlice {
   const metadata = { name, namespace: "internet", uid: name, generation: 1, resourceVersion: "1" };
   return { metadata, entries: clients.map((client, index) => ({ id: `${name}/${index}`, ...client })) };
@@ -13,11 +16,11 @@ const addressesOf = (slices: readonly GatewaySlice[]) =>
 
 describe("clients of slices", () => {
   test("are those of all slices", () => {
-    const n1 = slice("n1", { addresses: ["10.0.1.1", "fd00::1:1"], addedAtMs: 1 });
+    const n1 = slice("n1", { addresses: ["10.0.1.1", "fd00::1:1"], addedAt: MIDNIGHT });
     const n2 = slice(
       "n2",
-      { addresses: ["10.0.2.1"], addedAtMs: 1 },
-      { addresses: ["10.0.2.2"], addedAtMs: 2 },
+      { addresses: ["10.0.2.1"], addedAt: MIDNIGHT },
+      { addresses: ["10.0.2.2"], addedAt: LATER },
     );
     expect(addressesOf([n1, n2])).toEqual([
       ["n1/0", "10.0.1.1", "fd00::1:1"],
@@ -26,16 +29,19 @@ describe("clients of slices", () => {
     ]);
   });
 
-  test("of two that claim an address the later one has it", () => {
-    const before = slice("n1", { addresses: ["10.0.1.1"], addedAtMs: 1 });
-    const after = slice("n2", { addresses: ["10.0.1.1"], addedAtMs: 1.001 });
-    expect(addressesOf([before, after])).toEqual([["n2/0", "10.0.1.1"]]);
-    expect(addressesOf([after, before])).toEqual([["n2/0", "10.0.1.1"]]);
-  });
+  test.each([LATER, "2026-01-01T01:00:00.000001+01:00"])(
+    "of two that claim an address the later one has it: %s",
+    (addedAt) => {
+      const before = slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT });
+      const after = slice("n2", { addresses: ["10.0.1.1"], addedAt });
+      expect(addressesOf([before, after])).toEqual([["n2/0", "10.0.1.1"]]);
+      expect(addressesOf([after, before])).toEqual([["n2/0", "10.0.1.1"]]);
+    },
+  );
 
   test("one that loses an address keeps its others", () => {
-    const before = slice("n1", { addresses: ["10.0.1.1", "fd00::1:1"], addedAtMs: 1 });
-    const after = slice("n2", { addresses: ["10.0.1.1"], addedAtMs: 2 });
+    const before = slice("n1", { addresses: ["10.0.1.1", "fd00::1:1"], addedAt: MIDNIGHT });
+    const after = slice("n2", { addresses: ["10.0.1.1"], addedAt: LATER });
     expect(addressesOf([before, after])).toEqual([
       ["n1/0", "fd00::1:1"],
       ["n2/0", "10.0.1.1"],
@@ -46,7 +52,7 @@ describe("clients of slices", () => {
     const address = fc.constantFrom("10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1");
     const entry = fc.record({
       addresses: fc.uniqueArray(address, { minLength: 1 }),
-      addedAtMs: fc.constantFrom(1, 2, 3),
+      addedAt: fc.constantFrom(MIDNIGHT, LATER, "no time"),
     });
     const slices = fc
       .array(fc.array(entry), { maxLength: 4 })
@@ -63,15 +69,18 @@ describe("clients of slices", () => {
 });
 
 describe("a change", () => {
-  const one = clientsOf([slice("n1", { addresses: ["10.0.1.1"], addedAtMs: 1 })]);
-  const moved = clientsOf([slice("n1", { addresses: ["10.0.1.9"], addedAtMs: 1 })]);
+  const one = clientsOf([slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT })]);
+  const moved = clientsOf([slice("n1", { addresses: ["10.0.1.9"], addedAt: MIDNIGHT })]);
   const two = clientsOf([
-    slice("n1", { addresses: ["10.0.1.1"], addedAtMs: 1 }),
-    slice("n2", { addresses: ["10.0.2.1"], addedAtMs: 1 }),
+    slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT }),
+    slice("n2", { addresses: ["10.0.2.1"], addedAt: MIDNIGHT }),
   ]);
 
   test("holds what is new", () => {
-    expect(changeOf(one, two)).toEqual({ put: [{ id: "n2/0", addresses: ["10.0.2.1"] }], remove: [] });
+    expect(changeOf(one, two)).toEqual({
+      put: [expect.objectContaining({ id: "n2/0", addresses: ["10.0.2.1"] })],
+      remove: [],
+    });
   });
 
   test("holds what is gone", () => {
@@ -79,7 +88,10 @@ describe("a change", () => {
   });
 
   test("holds whoever has other addresses", () => {
-    expect(changeOf(one, moved)).toEqual({ put: [{ id: "n1/0", addresses: ["10.0.1.9"] }], remove: [] });
+    expect(changeOf(one, moved)).toEqual({
+      put: [expect.objectContaining({ id: "n1/0", addresses: ["10.0.1.9"] })],
+      remove: [],
+    });
   });
 
   test("is empty between equal sets", () => {

@@ -8,25 +8,33 @@ export type Clients = ReadonlyMap<string, GatewayClient>;
  * The clients that slices name. Of two entries that claim one address the later one has it: the earlier pod is gone,
  * and its node has not said so yet.
  */
-export function clientsOf(slices: Iterable<GatewaySlice>): Clients {
+export function clientsOf(slices: readonly GatewaySlice[]): Clients {
+  const clients = new Map<string, GatewayClient>();
+  const addresses = new Set<string>();
+  let claims = 0;
+  for (const { entries } of slices) {
+    for (const entry of entries) {
+      clients.set(entry.id, entry);
+      for (const address of entry.addresses) addresses.add(address);
+      claims += entry.addresses.length;
+    }
+  }
+  return addresses.size === claims ? clients : withoutContests(slices);
+}
+
+function withoutContests(slices: readonly GatewaySlice[]): Clients {
   const holders = new Map<string, SliceEntry>();
-  const entries: SliceEntry[] = [];
-  let contested = false;
-  for (const slice of slices) {
-    for (const entry of slice.entries) {
-      entries.push(entry);
-      for (const address of entry.addresses) {
-        const holder = holders.get(address);
-        contested ||= holder !== undefined;
-        if (holder === undefined || isLater(entry, holder)) holders.set(address, entry);
-      }
+  const entries = slices.flatMap((slice) => slice.entries);
+  for (const entry of entries) {
+    for (const address of entry.addresses) {
+      const holder = holders.get(address);
+      if (holder === undefined || isLater(entry, holder)) holders.set(address, entry);
     }
   }
   const clients = new Map<string, GatewayClient>();
-  for (const entry of entries) {
-    const isHeld = (address: string) => holders.get(address) === entry;
-    const addresses = contested ? entry.addresses.filter(isHeld) : entry.addresses;
-    if (addresses.length > 0) clients.set(entry.id, { id: entry.id, addresses });
+  for (const { id, addresses } of entries) {
+    const held = addresses.filter((address) => holders.get(address)?.id === id);
+    if (held.length > 0) clients.set(id, { id, addresses: held });
   }
   return clients;
 }
@@ -40,20 +48,30 @@ export interface ClientChange {
 
 /** What leads from one set of clients to another. */
 export function changeOf(from: Clients, to: Clients): ClientChange {
-  const put = [...to.values()].filter((client) => !hasAddresses(from.get(client.id), client.addresses));
+  const put = [...to.values()].filter((client) => {
+    const before = from.get(client.id);
+    // Of a slice that has not changed: the very same entry.
+    return before !== client && !sameAddresses(before, client);
+  });
   const remove = [...from.keys()].filter((id) => !to.has(id));
   return { put, remove };
 }
 
 function isLater(entry: SliceEntry, other: SliceEntry): boolean {
+  const [time, otherTime] = [milliseconds(entry.addedAt), milliseconds(other.addedAt)];
   // Equal times are settled somehow, but by all gateways alike.
-  return entry.addedAtMs === other.addedAtMs ? entry.id > other.id : entry.addedAtMs > other.addedAtMs;
+  return time === otherTime ? entry.id > other.id : time > otherTime;
 }
 
-function hasAddresses(client: GatewayClient | undefined, addresses: readonly string[]): boolean {
+/** Since the epoch, with fractions: Date.parse() drops what is finer than a millisecond. What is no time is earliest. */
+function milliseconds(time: string): number {
+  const finer = /\.\d{3}(\d+)/.exec(time)?.[1];
+  return (Date.parse(time) || 0) + (finer === undefined ? 0 : Number(`0.${finer}`));
+}
+
+function sameAddresses(client: GatewayClient | undefined, { addresses }: GatewayClient): boolean {
   return (
-    client !== undefined &&
-    client.addresses.length === addresses.length &&
+    client?.addresses.length === addresses.length &&
     client.addresses.every((address, index) => address === addresses[index])
   );
 }

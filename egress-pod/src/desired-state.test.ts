@@ -13,7 +13,7 @@ const EGRESS = parseEgress({
 
 const SLICE: GatewaySlice = {
   metadata: { name: "egress-n1", namespace: "internet", uid: "s", generation: 4, resourceVersion: "2" },
-  entries: [{ id: "s/pod", addresses: ["10.244.1.2"], addedAtMs: 0 }],
+  entries: [{ id: "s/pod", addresses: ["10.244.1.2"], addedAt: "2026-01-01T00:00:00Z" }],
 };
 
 test("clients reach what their Egress names, without what is in the cluster", () => {
