@@ -1,3 +1,4 @@
+import { isIPv4, isIPv6, SocketAddress } from "node:net";
 import ipaddr from "ipaddr.js";
 import { FounatError } from "./error.ts";
 import type { Family } from "./family.ts";
@@ -26,11 +27,22 @@ export const PRIVATE_RANGES = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", 
  */
 export function parseAddress(address: string): { family: Family; value: bigint } {
   const isV4 = ipaddr.IPv4.isValidFourPartDecimal(address);
-  if (!isV4 && (!ipaddr.IPv6.isValid(address) || address.includes("%"))) {
-    throw new FounatError("invalid-config", `${JSON.stringify(address)} is not an IP address`);
-  }
+  if (!isV4 && (!ipaddr.IPv6.isValid(address) || address.includes("%"))) throw notAnAddress(address);
   const parsed = ipaddr.parse(address);
   return { family: parsed.kind(), value: toNumber(parsed.toByteArray()) };
+}
+
+/**
+ * The one spelling of an address by which it can be compared, that of `ip` and `nft`. Ten thousand clients should not
+ * go through {@link parseAddress} for that.
+ *
+ * @throws FounatError `invalid-config` when it is no address
+ */
+export function canonicalAddress(address: string): string {
+  // IPv4 has one spelling only.
+  if (isIPv4(address)) return address;
+  if (!isIPv6(address) || address.includes("%")) throw notAnAddress(address);
+  return new SocketAddress({ address, family: "ipv6" }).address;
 }
 
 /**
@@ -120,6 +132,10 @@ export function byFamilyAndAddress(a: Prefix, b: Prefix): number {
   if (a.family !== b.family) return a.family < b.family ? -1 : 1;
   if (a.first !== b.first) return a.first < b.first ? -1 : 1;
   return a.length - b.length;
+}
+
+function notAnAddress(address: string): FounatError {
+  return new FounatError("invalid-config", `${JSON.stringify(address)} is not an IP address`);
 }
 
 function toNumber(bytes: readonly number[]): bigint {

@@ -43,6 +43,14 @@ test("the first failure ends the run, and its message names the command and what
   await expect(readFile(after)).rejects.toThrow("ENOENT");
 });
 
+test("a command alone is told in the same words when it fails", async () => {
+  await expect(kernelHere().exec("ls", ["/no such place"])).rejects.toMatchObject({
+    code: "kernel-command-failed",
+    message: expect.stringMatching(/^`ls \/no such place` failed: ls: .*No such file/),
+  });
+  expect(await kernelHere().run([{ file: "false", args: [], mayFail: true }])).toEqual([""]);
+});
+
 test("a program that is not there is a failure of the command", async () => {
   await expect(kernelHere().exec("no-such-program", [])).rejects.toThrow("`no-such-program` failed: ");
 });

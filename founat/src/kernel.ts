@@ -64,7 +64,7 @@ export interface KernelOptions {
 
 /** The network namespace of this process. */
 export function kernelHere(options: KernelOptions = {}): Kernel {
-  return kernelThroughShell((script) => spawn("sh", ["-s"], script), options);
+  return kernelThrough(spawn, options);
 }
 
 /**
@@ -73,35 +73,44 @@ export function kernelHere(options: KernelOptions = {}): Kernel {
  * @param netnsPath the file; needs CAP_SYS_ADMIN (setns(2))
  */
 export function kernelInNetns(netnsPath: string, options: KernelOptions = {}): Kernel {
-  return kernelThroughShell(
-    (script) => spawn("nsenter", [`--net=${netnsPath}`, "--", "sh", "-s"], script),
-    options,
-  );
+  const enter = [`--net=${netnsPath}`, "--"];
+  return kernelThrough((file, args, input) => spawn("nsenter", [...enter, file, ...args], input), options);
 }
 
-/** How a shell that read a script ended. */
-export interface ShellResult {
+/** How a process ended. */
+export interface ProcessResult {
   readonly stdout: string;
   readonly stderr: string;
   readonly exitCode: number;
 }
 
 /**
- * A kernel that is reached through a shell. All steps of a run go through one: a process that enters the namespace for
- * each of them would cost more than the work itself.
+ * A kernel that is reached through processes. The steps of a run go through one shell: a process that enters the
+ * namespace for each of them would cost more than the work itself. A single command needs no shell, and its input,
+ * which may be that of ten thousand clients, does not pass through one.
  *
- * @param shell runs a script for sh, of any size
+ * @param execute runs a program in the network namespace, with an input of any size
  */
-export function kernelThroughShell(
-  shell: (script: string) => Promise<ShellResult>,
+export function kernelThrough(
+  execute: (file: string, args: readonly string[], input: string) => Promise<ProcessResult>,
   { sysctlRoot = "/proc/sys" }: KernelOptions = {},
 ): Kernel {
   async function run(steps: readonly Step[]): Promise<readonly string[]> {
-    if (steps.length === 0) return [];
+    const [first, ...others] = steps;
+    if (first === undefined) return [];
+    if (others.length === 0 && "file" in first && !first.mayFail) return [await runAlone(first)];
     const separator = randomBytes(16).toString("hex");
-    const { stdout, stderr, exitCode } = await shell(shellScript(steps, separator, sysctlRoot));
-    if (exitCode !== 0) throw failure(steps, separator, stderr, exitCode);
-    return stdout.split(`${separator}\n`).slice(0, steps.length);
+    const script = shellScript(steps, separator, sysctlRoot);
+    const { stdout, stderr, exitCode } = await execute("sh", ["-s"], script);
+    if (exitCode === 0) return stdout.split(`${separator}\n`).slice(0, steps.length);
+    // The shell writes the separator and the number of the step that failed to standard error.
+    const [said = "", index] = stderr.split(separator);
+    throw failure(index === undefined ? undefined : steps[Number(index)], said, exitCode);
+  }
+  async function runAlone(command: Command): Promise<string> {
+    const { stdout, stderr, exitCode } = await execute(command.file, command.args, command.input ?? "");
+    if (exitCode !== 0) throw failure(command, stderr, exitCode);
+    return stdout;
   }
   return {
     run,
@@ -150,24 +159,21 @@ function quote(word: string): string {
 
 const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
 
-function spawn(file: string, args: readonly string[], input: string): Promise<ShellResult> {
+function spawn(file: string, args: readonly string[], input: string): Promise<ProcessResult> {
   return new Promise((resolve) => {
     const child = execFile(file, args, { maxBuffer: MAX_OUTPUT_BYTES }, (error, stdout, stderr) => {
       const exitCode = child.exitCode ?? 1;
       // Where the program could not be started, only the error says why.
       resolve({ stdout, stderr: error === null || stderr !== "" ? stderr : String(error), exitCode });
     });
-    // A shell that ends early closes the pipe; its exit code tells more than EPIPE does.
+    // A program that ends early closes the pipe; its exit code tells more than EPIPE does.
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(input);
   });
 }
 
-// The shell writes the separator and the number of the step that failed to standard error.
-function failure(steps: readonly Step[], separator: string, stderr: string, exitCode: number): FounatError {
-  const [said = "", index] = stderr.split(separator);
-  const step = index === undefined ? undefined : steps[Number(index)];
-  const reason = said.trim() || `exit code ${exitCode}`;
+function failure(step: Step | undefined, stderr: string, exitCode: number): FounatError {
+  const reason = stderr.trim() || `exit code ${exitCode}`;
   return new FounatError("kernel-command-failed", `${step ? describe(step) : "sh"} failed: ${reason}`, {
     retryable: true,
   });

@@ -1,13 +1,14 @@
 import { isIPv4 } from "node:net";
-import { formatAddress, parseAddress } from "../cidr.ts";
+import { canonicalAddress } from "../cidr.ts";
 import { FounatError } from "../error.ts";
-import type { Family } from "../family.ts";
+import { FAMILIES, type Family } from "../family.ts";
+import { VERSION } from "../nft/per-family.ts";
 import type { GatewayClient } from "./config.ts";
 import { GATEWAY_TABLE } from "./table.ts";
 
-/** One address of a client, as the kernel holds it. */
+/** A client, as the kernel knows it by each of its addresses. */
 export interface Peer {
-  /** The client's id; it is the comment of the element, so that a restarted gateway knows whose mark it is. */
+  /** The client's id; it is the comment of the elements, so that a restarted gateway knows whose mark it is. */
   readonly id: string;
   readonly mark: number;
 }
@@ -24,7 +25,7 @@ export interface PeerChanges {
 /** What the gateway's clients are, and what has to change for them to be others. Pure bookkeeping, no effects. */
 export class PeerBook {
   readonly #peers = new Map<string, Peer>();
-  readonly #clients = new Map<string, { readonly mark: number; readonly addresses: ReadonlySet<string> }>();
+  readonly #clients = new Map<string, { readonly peer: Peer; readonly addresses: string[] }>();
   #lastMark = 0;
 
   /** @param peers what the kernel holds */
@@ -38,11 +39,10 @@ export class PeerBook {
 
   /** What makes `clients` the only ones. */
   sync(clients: Iterable<GatewayClient>): PeerChanges {
-    const wanted = [...clients];
-    const ids = new Set(wanted.map(({ id }) => id));
-    return this.change(
+    const wanted = byId(clients);
+    return this.#difference(
       wanted,
-      [...this.#clients.keys()].filter((id) => !ids.has(id)),
+      [...this.#clients.keys()].filter((id) => !wanted.has(id)),
     );
   }
 
@@ -53,94 +53,81 @@ export class PeerBook {
    * @throws FounatError `invalid-config` for what is no address, or an id that cannot be a comment
    */
   change(put: Iterable<GatewayClient>, remove: Iterable<string>): PeerChanges {
-    const clients = new Map<string, GatewayClient>();
-    for (const client of put) {
-      checkId(client.id);
-      // Not in the place of the entry before: the order decides about addresses.
-      clients.delete(client.id);
-      clients.set(client.id, client);
-    }
-    // First all addresses are given up, then taken: one may go from a later client to an earlier one.
-    const changes = new Map<string, Peer | undefined>();
-    for (const id of [...remove, ...clients.keys()]) {
-      for (const address of this.#clients.get(id)?.addresses ?? []) changes.set(address, undefined);
-    }
-    let lastMark = this.#lastMark;
-    for (const { id, addresses } of clients.values()) {
-      const mark = this.#clients.get(id)?.mark ?? ++lastMark;
-      for (const address of addresses) changes.set(canonicalAddress(address), { id, mark });
-    }
-    return this.#difference(changes);
+    return this.#difference(byId(put), remove);
   }
 
   /** Takes note of changes that the kernel has taken. */
   commit({ put, removed }: PeerChanges): void {
-    for (const address of removed.keys()) this.#unset(address);
+    for (const [address, peer] of removed) this.#unset(address, peer);
     for (const [address, peer] of put) this.#set(address, peer);
   }
 
-  #difference(changes: ReadonlyMap<string, Peer | undefined>): PeerChanges {
+  #difference(clients: ReadonlyMap<string, GatewayClient>, remove: Iterable<string>): PeerChanges {
+    let lastMark = this.#lastMark;
     const put = new Map<string, Peer>();
+    for (const { id, addresses } of clients.values()) {
+      const peer = this.#clients.get(id)?.peer ?? { id, mark: ++lastMark };
+      for (const address of addresses) put.set(canonicalAddress(address), peer);
+    }
     const removed = new Map<string, Peer>();
-    for (const [address, peer] of changes) {
+    for (const id of [...remove, ...clients.keys()]) {
+      for (const address of this.#clients.get(id)?.addresses ?? []) {
+        const before = this.#peers.get(address);
+        if (before !== undefined && put.get(address) !== before) removed.set(address, before);
+      }
+    }
+    for (const [address, peer] of put) {
       const before = this.#peers.get(address);
-      if (before?.id === peer?.id && before?.mark === peer?.mark) continue;
-      if (before !== undefined) removed.set(address, before);
-      if (peer !== undefined) put.set(address, peer);
+      if (before === peer) put.delete(address);
+      else if (before !== undefined) removed.set(address, before);
     }
     return { put, removed };
   }
 
   #set(address: string, peer: Peer): void {
-    this.#unset(address);
-    const addresses = this.#clients.get(peer.id)?.addresses ?? [];
-    this.#peers.set(address, peer);
-    this.#clients.set(peer.id, { mark: peer.mark, addresses: new Set([...addresses, address]) });
+    const client = this.#clients.get(peer.id);
+    this.#peers.set(address, client?.peer.mark === peer.mark ? client.peer : peer);
+    if (client === undefined) this.#clients.set(peer.id, { peer, addresses: [address] });
+    else client.addresses.push(address);
     this.#lastMark = Math.max(this.#lastMark, peer.mark);
   }
 
-  #unset(address: string): void {
-    const peer = this.#peers.get(address);
-    if (peer === undefined) return;
+  #unset(address: string, { id }: Peer): void {
     this.#peers.delete(address);
-    const rest = [...(this.#clients.get(peer.id)?.addresses ?? [])].filter((other) => other !== address);
-    if (rest.length === 0) this.#clients.delete(peer.id);
-    else this.#clients.set(peer.id, { mark: peer.mark, addresses: new Set(rest) });
+    const addresses = this.#clients.get(id)?.addresses ?? [];
+    addresses.splice(addresses.indexOf(address), 1);
+    if (addresses.length === 0) this.#clients.delete(id);
   }
 }
 
 /** One transaction for `nft -f`; empty when there is nothing to change. */
 export function peerScript({ put, removed }: PeerChanges): string {
-  const lines: string[] = [];
-  const command = (verb: string, set: string, elements: readonly string[]) => {
-    if (elements.length > 0)
-      lines.push(`${verb} element inet ${GATEWAY_TABLE} ${set} { ${elements.join(", ")} }`);
-  };
-  for (const [family, v] of [["ipv4", 4] as const, ["ipv6", 6] as const]) {
-    const out = ofFamily(family, removed);
-    const into = ofFamily(family, put);
-    command(
-      "delete",
-      `clients${v}`,
-      out.map(([address]) => address),
-    );
-    command(
-      "delete",
-      `inner${v}`,
-      out.map(([address, { mark }]) => `${address} . ${mark}`),
-    );
-    command(
-      "add",
-      `clients${v}`,
-      into.map(([address, { id, mark }]) => `${address} comment "${id}" : ${mark}`),
-    );
-    command(
-      "add",
-      `inner${v}`,
-      into.map(([address, { mark }]) => `${address} . ${mark}`),
-    );
-  }
-  return lines.map((line) => `${line}\n`).join("");
+  const [out, into] = [byFamily(removed), byFamily(put)];
+  return FAMILIES.flatMap((family) => {
+    const [clients, inner] = [`clients${VERSION[family]}`, `inner${VERSION[family]}`];
+    return [
+      command("delete", clients, out[family], (address) => address),
+      command("delete", inner, out[family], (address, { mark }) => `${address} . ${mark}`),
+      command(
+        "add",
+        clients,
+        into[family],
+        (address, { id, mark }) => `${address} comment "${id}" : ${mark}`,
+      ),
+      command("add", inner, into[family], (address, { mark }) => `${address} . ${mark}`),
+    ];
+  }).join("");
+}
+
+function command(
+  verb: "add" | "delete",
+  set: string,
+  peers: readonly (readonly [string, Peer])[],
+  element: (address: string, peer: Peer) => string,
+): string {
+  if (peers.length === 0) return "";
+  const elements = peers.map(([address, peer]) => element(address, peer));
+  return `${verb} element inet ${GATEWAY_TABLE} ${set} { ${elements.join(", ")} }\n`;
 }
 
 /**
@@ -149,20 +136,26 @@ export function peerScript({ put, removed }: PeerChanges): string {
  */
 export function endFlowsScript(addresses: Iterable<string>): string {
   return Array.from(addresses, (address) => {
-    const family = parseAddress(address).family;
+    const family = isIPv4(address) ? "ipv4" : "ipv6";
     return `-D -f ${family} -s ${address}\n-D -f ${family} -d ${address}\n`;
   }).join("");
 }
 
-function ofFamily(family: Family, peers: Peers): [string, Peer][] {
-  return [...peers].filter(([address]) => address.includes(":") === (family === "ipv6"));
+function byFamily(peers: Peers): Record<Family, [string, Peer][]> {
+  const entries: Record<Family, [string, Peer][]> = { ipv4: [], ipv6: [] };
+  for (const entry of peers) entries[isIPv4(entry[0]) ? "ipv4" : "ipv6"].push(entry);
+  return entries;
 }
 
-function canonicalAddress(address: string): string {
-  // IPv4 has one spelling only; ten thousand clients should not go through a parser for that.
-  if (isIPv4(address)) return address;
-  const { family, value } = parseAddress(address);
-  return formatAddress(family, value);
+function byId(clients: Iterable<GatewayClient>): Map<string, GatewayClient> {
+  const map = new Map<string, GatewayClient>();
+  for (const client of clients) {
+    checkId(client.id);
+    // Not in the place of the entry before: the order decides about addresses.
+    map.delete(client.id);
+    map.set(client.id, client);
+  }
+  return map;
 }
 
 function checkId(id: string): void {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { formatAddress, formatCidr, parseAddress, parseCidr } from "../cidr.ts";
+import { canonicalAddress, formatCidr, parseCidr } from "../cidr.ts";
 import { FounatError } from "../error.ts";
 import type { Family } from "../family.ts";
 import type { Step } from "../kernel.ts";
@@ -248,9 +248,4 @@ function ruleState(family: Family, rule: z.infer<typeof Rule>): RuleState {
 
 function canonicalCidr(cidr: string): string {
   return formatCidr(parseCidr(cidr));
-}
-
-function canonicalAddress(address: string): string {
-  const { family, value } = parseAddress(address);
-  return formatAddress(family, value);
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ADDRESS_BITS, formatAddress, parseAddress, type Range } from "../cidr.ts";
+import { ADDRESS_BITS, canonicalAddress, parseAddress, type Range } from "../cidr.ts";
 import { FounatError } from "../error.ts";
 import { formatRange, mergeRanges } from "../ranges.ts";
 
@@ -113,9 +113,6 @@ function asRange(element: Element): (Range & { family: "ipv4" | "ipv6" }) | unde
   return undefined;
 }
 
-// nft spells some v6 addresses in another way than ipaddr.js does (::ffff:192.0.2.1).
 function canonical(value: string | number): string {
-  if (typeof value === "number") return String(value);
-  const { family, value: address } = parseAddress(value);
-  return formatAddress(family, address);
+  return typeof value === "number" ? String(value) : canonicalAddress(value);
 }

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { machine } from "../../../test/datapath/machine.ts";
 import type { Family } from "../family.ts";
-import { type Kernel, kernelThroughShell } from "../kernel.ts";
+import { type Kernel, kernelThrough } from "../kernel.ts";
 
 /** The network namespaces: pods on a node's bridge, the node itself, and what is outside. */
 export const NAMESPACES = ["client", "neighbour", "gateway", "stranger", "router", "internet"] as const;
@@ -153,8 +153,8 @@ const ROUTER_TABLES = `
 
 /** The founat view of a namespace. */
 export function kernelOf(namespace: Namespace): Kernel {
-  return kernelThroughShell((input) =>
-    machine.exec(["nsenter", `--net=/run/netns/${namespace}`, "--", "sh", "-s"], { input }),
+  return kernelThrough((file, args, input) =>
+    machine.exec(["nsenter", `--net=/run/netns/${namespace}`, "--", file, ...args], { input }),
   );
 }
 
