@@ -32,6 +32,9 @@ export const HEALTH_PORTS = { operator: 8080, egressPod: 8080, nodeAgent: 9785 }
 /** Node-local state of the node agent and the CNI plugin; gone after a reboot, as the pods are. */
 export const RUN_DIRECTORY = "/run/egress-nat";
 
+/** Node-local state that must outlive a reboot, as what gateways trust does. */
+export const STATE_DIRECTORY = "/var/lib/egress-nat";
+
 /** Unix socket on which the node agent serves the CNI plugin. */
 export const AGENT_SOCKET = `${RUN_DIRECTORY}/agent.sock`;
 

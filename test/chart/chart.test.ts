@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { AGENT_SOCKET, HEALTH_PORTS } from "@egress-nat/crds";
+import { HEALTH_PORTS, RUN_DIRECTORY, STATE_DIRECTORY } from "@egress-nat/crds";
 import { beforeAll, describe, expect, test } from "vitest";
 import { find, type Rendered, render, renderFailure } from "./render.ts";
 
@@ -31,7 +31,8 @@ describe("the node agent", () => {
     const mounts = pod().containers[0].volumeMounts;
     expect(mounts.map(({ mountPath }: { mountPath: string }) => mountPath)).toEqual([
       "/run/netns",
-      dirname(AGENT_SOCKET),
+      RUN_DIRECTORY,
+      STATE_DIRECTORY,
       "/host/proc/sys/net",
       "/host/opt/cni/bin",
       "/host/etc/cni/net.d",
@@ -114,6 +115,16 @@ describe("uninstalling", () => {
       "helm.sh/hook": "pre-delete",
       "helm.sh/hook-output-log-policy": "hook-failed",
     });
+  });
+
+  test("can remove the agent's folders, for it mounts those that they are in", () => {
+    const { volumes, containers } = podOf("DaemonSet", "egress-nat-uninstall");
+    const mounts: { name: string; mountPath: string }[] = containers[0].volumeMounts;
+    for (const directory of [RUN_DIRECTORY, STATE_DIRECTORY]) {
+      const parent = dirname(directory);
+      const { name } = mounts.find(({ mountPath }) => mountPath === `/host${parent}`) ?? {};
+      expect(volumes).toContainEqual({ name, hostPath: { path: parent, type: "Directory" } });
+    }
   });
 
   test("leaves no hook behind", () => {

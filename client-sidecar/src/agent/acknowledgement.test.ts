@@ -1,6 +1,6 @@
 import type { Clock } from "@egress-nat/kube";
 import { describe, expect, it } from "vitest";
-import { type Answer, Asker, awaitAcknowledgement, isReleased } from "./acknowledgement.ts";
+import { type Answer, Asker, awaitAcknowledgement, holders } from "./acknowledgement.ts";
 import type { Gateway } from "./egress-view.ts";
 
 const VERSION = { uid: "slice", generation: 7 };
@@ -119,20 +119,15 @@ describe("an answer", () => {
 describe("an address", () => {
   const crashing = gateway("crashing", { ready: false, serving: false });
 
-  it.each<[string, Answer, readonly Gateway[], boolean]>([
-    ["is free when a gateway has let go of it", "applied", [gateway("a")], true],
-    ["is free when no gateway is left", "silent", [], true],
-    ["is not free while a gateway has not", "behind", [gateway("a")], false],
-    ["is not free while a gateway does not answer", "silent", [gateway("a")], false],
-    [
-      "is not free while the program of a gateway is down, for its kernel still trusts it",
-      "silent",
-      [crashing],
-      false,
-    ],
-    ["is not free while a gateway that is not ready still answers for it", "behind", [crashing], false],
-  ])("%s", async (_, answer, gateways, released) => {
+  it.each<[string, readonly Gateway[], Answer, readonly string[]]>([
+    ["is free when a gateway has let go of it", [gateway("a")], "applied", []],
+    ["is free when no gateway is left", [], "silent", []],
+    ["is held by a gateway that is behind", [gateway("a")], "behind", ["a"]],
+    ["is held by a gateway that does not answer", [gateway("a")], "silent", ["a"]],
+    ["is held by a gateway whose program is down: its kernel trusts it", [crashing], "silent", ["crashing"]],
+    ["is held by a gateway that is not ready and answers for it", [crashing], "behind", ["crashing"]],
+  ])("%s", async (_, gateways, answer, held) => {
     const asker = scripted(Object.fromEntries(gateways.map(({ name }) => [name, [answer]])));
-    expect(await isReleased(asker, gateways, VERSION, signal)).toBe(released);
+    expect(await holders(asker, gateways, VERSION, signal)).toEqual(held);
   });
 });

@@ -106,19 +106,22 @@ export async function awaitAcknowledgement(options: WaitOptions): Promise<Acknow
 }
 
 /**
- * Whether no gateway trusts what a slice no longer holds: each says that it has applied it. Silence says nothing: while
- * the program in a gateway is down, its network namespace goes on by the last rules.
+ * The gateways that may still trust what a slice no longer holds: all but those that say that they have applied it.
+ * Silence says nothing: while the program in a gateway is down, its network namespace goes on by the last rules.
  *
  * @param gateways all that are left: one whose pod is gone trusts nobody
+ * @returns their names
  * @throws the signal's reason
  */
-export async function isReleased(
+export async function holders(
   asker: Pick<Asker, "ask">,
   gateways: readonly Gateway[],
   version: SliceVersion,
   signal: AbortSignal,
-): Promise<boolean> {
-  const answers = await Promise.all(gateways.map((gateway) => asker.ask(gateway, version, signal)));
+): Promise<readonly string[]> {
+  const answers = await Promise.all(
+    gateways.map(async (gateway) => ({ ...gateway, answer: await asker.ask(gateway, version, signal) })),
+  );
   signal.throwIfAborted();
-  return answers.every((answer) => answer === "applied");
+  return answers.filter(({ answer }) => answer !== "applied").map(({ name }) => name);
 }

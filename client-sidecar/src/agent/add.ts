@@ -6,8 +6,10 @@ import { FounatError } from "@egress-nat/founat";
 import { KubeError } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { CniError, CniErrorCode } from "../cni/error.ts";
+import { assertFree } from "../cni/free-address.ts";
 import type { PodReference } from "../cni/invocation.ts";
 import type { AddRequest } from "../cni/protocol.ts";
+import type { NodeState } from "../state/node-state.ts";
 import type { ClientRecord } from "../state/record.ts";
 import { type Acknowledgement, type Asker, awaitAcknowledgement } from "./acknowledgement.ts";
 import type { ClientRegistry } from "./client-registry.ts";
@@ -25,6 +27,7 @@ const ACKNOWLEDGE_DEADLINE_MS = 20_000;
 
 export interface AdderOptions {
   readonly clusterRanges: readonly string[];
+  readonly state: Pick<NodeState, "isTrusted">;
   readonly registry: ClientRegistry;
   readonly view: EgressView;
   readonly writer: Pick<SliceWriter, "write">;
@@ -87,12 +90,13 @@ export class Adder {
     egresses: readonly EgressFacts[],
     signal: AbortSignal,
   ): Promise<void> {
-    const { registry, networks, withdrawals, view, clusterRanges, reapply, logger } = this.#options;
+    const { state, registry, networks, withdrawals, view, clusterRanges, reapply, logger } = this.#options;
     const config = clientConfig(record, view, clusterRanges);
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
     signal.throwIfAborted();
-    registry.put(record);
+    assertFree(state, record.addresses);
+    registry.add(record);
     // The pod's programs start after ADD: tunnel and gateways can be made ready at the same time.
     const steps = [
       networks.apply(record.netns, config),

@@ -20,13 +20,16 @@ import {
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import { callAgent } from "../cni/agent-call.ts";
 import { compilePlugin } from "../cni/build.ts";
-import { StateDirectory } from "../state/state-directory.ts";
+import { NodeState } from "../state/node-state.ts";
 import { FakeGateways } from "../testing/fake-gateways.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
+import { locationsIn } from "../testing/locations.ts";
 import { Agent } from "./agent.ts";
 import { ENDPOINT_SLICE_RESOURCE } from "./egress-view.ts";
 import type { PodEvent } from "./pod-events.ts";
+import { Tombstones } from "./tombstones.ts";
 
 const NODE = "node-1";
 const ACKNOWLEDGE_DEADLINE_MS = 3_000;
@@ -48,7 +51,8 @@ let transport: Transport;
 let slices: ResourceClient<EgressClientSlice>;
 let plugin: string;
 let folder: string;
-let state: StateDirectory;
+let state: NodeState;
+let tombstones: Tombstones;
 let namespace: string;
 let gateways: FakeGateways;
 let networks: FakeNetworks;
@@ -73,7 +77,8 @@ afterAll(() => {
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-agent-"));
-  state = new StateDirectory(folder);
+  state = new NodeState(locationsIn(folder));
+  tombstones = new Tombstones(state, logger);
   namespace = `agent-${Math.random().toString(36).slice(2, 10)}`;
   await create(NAMESPACE_RESOURCE, { metadata: { name: namespace } });
   networks = new FakeNetworks();
@@ -204,7 +209,7 @@ describe("a client's ADD", () => {
     );
     expect(await run("ADD", "c2", {})).toMatchObject({ exitCode: 1, result: { code: 11 } });
     gateways.setStuck(OTHER_GATEWAY, false);
-    await eventually(() => expect(state.tombstones()).toEqual([]));
+    await eventually(() => expect(tombstones.addresses()).toEqual([]));
     expect(await run("ADD", "c2", {})).toMatchObject({ exitCode: 0 });
   });
 
@@ -217,7 +222,7 @@ describe("a client's ADD", () => {
       result: { msg: expect.stringMatching(/no such device/) },
     });
     await eventually(async () => expect(await sliceAddresses("nat")).toEqual([]));
-    await eventually(() => expect(state.tombstones()).toEqual([]));
+    await eventually(() => expect(tombstones.addresses()).toEqual([]));
   });
 
   it("refuses an annotation that names nothing, and a pod without an address of the Egress's family", async () => {
@@ -262,7 +267,7 @@ describe("a client's DEL", () => {
     await Promise.all([add("c1"), add("c2")]);
     expect((await run("DEL", "c1", annotations("nat"))).exitCode).toBe(0);
     expect(await sliceAddresses("nat")).toEqual([addressOf("c2"), "fd00:244::c2"]);
-    expect(state.tombstones()).toEqual([]);
+    expect(tombstones.addresses()).toEqual([]);
     await run("DEL", "c2", annotations("nat"));
     expect(await sliceAddresses("nat")).toEqual([]);
   });
@@ -273,9 +278,9 @@ describe("a client's DEL", () => {
     await add("c1");
     gateways.setStuck(GATEWAY, true);
     expect((await run("DEL", "c1", {})).exitCode).toBe(0);
-    expect(state.tombstones()).toEqual([addressOf("c1"), "fd00:244::c1"]);
+    expect(tombstones.addresses()).toEqual([addressOf("c1"), "fd00:244::c1"]);
     gateways.setStuck(GATEWAY, false);
-    await eventually(() => expect(state.tombstones()).toEqual([]));
+    await eventually(() => expect(tombstones.addresses()).toEqual([]));
   });
 
   it("while the agent is down is made good at its next start", async () => {
@@ -287,12 +292,58 @@ describe("a client's DEL", () => {
     expect(await run("ADD", "c1", {})).toMatchObject({ exitCode: 1, result: { code: 11 } });
     expect(await sliceAddresses("nat")).toContain(addressOf("c1"));
     await startAgent();
-    await eventually(() => expect(state.tombstones()).toEqual([]));
+    await eventually(() => expect(tombstones.addresses()).toEqual([]));
     expect((await run("ADD", "c1", {})).exitCode).toBe(0);
   });
 });
 
+describe("after a reboot of the node", () => {
+  it("addresses of former clients are given to no pod, with or without an agent, until all gateways have let go", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    await agent?.stop();
+    rmSync(locationsIn(folder).runDirectory, { recursive: true });
+    networks.gone.add("/run/netns/c1");
+    const refused = { exitCode: 1, result: { code: 11, msg: expect.stringMatching(addressOf("c1")) } };
+    const heir = () => run("ADD", "heir", {}, { prevResult: prevResult("c1") });
+
+    expect((await run("DEL", "c1", {})).exitCode).toBe(0);
+    expect(await heir()).toMatchObject(refused);
+    gateways.setStuck(GATEWAY, true);
+    await startAgent();
+    await eventually(async () => expect(await sliceAddresses("nat")).toEqual([]));
+    expect(await heir()).toMatchObject(refused);
+    gateways.setStuck(GATEWAY, false);
+    await eventually(async () => expect((await heir()).exitCode).toBe(0));
+  });
+});
+
 describe("a running client", () => {
+  it("shares its address with nobody, though the runtime has forgotten it", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    const heir = await run("ADD", "heir", annotations("nat"), { prevResult: prevResult("c1") });
+    expect(heir).toMatchObject({
+      exitCode: 1,
+      result: { code: 11, msg: expect.stringMatching(/10\.244\.0\.1 belongs or belonged to a client/) },
+    });
+    const { runDirectory } = locationsIn(folder);
+    const request = {
+      operation: "add",
+      containerId: "heir",
+      netns: "/run/netns/heir",
+      ifname: "eth0",
+    } as const;
+    const pod = { namespace: "apps", name: "heir", uid: "uid-heir" };
+    const passedByPlugin = { ...request, pod, addresses: [addressOf("c1")], annotations: annotations("nat") };
+    await expect(callAgent(join(runDirectory, "agent.sock"), passedByPlugin, 10_000)).rejects.toThrow(
+      /10\.244\.0\.1 belongs or belonged to a client/,
+    );
+    expect(await run("CHECK", "c1", annotations("nat"))).toMatchObject({ exitCode: 0 });
+  });
+
   it("follows its Egress and its gateways", async () => {
     const endpoints = await createEgress("nat", [GATEWAY]);
     await startAgent();
@@ -363,9 +414,9 @@ describe("a running client", () => {
     state.removeRecord("c1");
     gateways.setStuck(GATEWAY, true);
     await startAgent();
-    await eventually(() => expect(state.tombstones()).toContain(addressOf("c1")));
+    await eventually(() => expect(tombstones.addresses()).toContain(addressOf("c1")));
     gateways.setStuck(GATEWAY, false);
-    await eventually(() => expect(state.tombstones()).toEqual([]));
+    await eventually(() => expect(tombstones.addresses()).toEqual([]));
     expect(await sliceAddresses("nat")).toEqual([]);
   });
 
@@ -394,7 +445,7 @@ async function startAgent(): Promise<void> {
     prober: gateways,
     recordEvent: (_pod, event) => events.push(event),
     metrics: new Registry(),
-    runDirectory: folder,
+    locations: locationsIn(folder),
     acknowledgeDeadlineMs: ACKNOWLEDGE_DEADLINE_MS,
     ...{ transport, networks, logger },
   });
@@ -423,7 +474,7 @@ function run(
     CNI_NETNS: `/run/netns/${id}`,
     CNI_IFNAME: "eth0",
     CNI_ARGS: `K8S_POD_NAMESPACE=${podNamespace};K8S_POD_NAME=pod-${id}${uid}`,
-    RUN_DIRECTORY: folder,
+    FOLDER: folder,
   };
   const configuration = {
     cniVersion: "1.0.0",

@@ -7,7 +7,7 @@ import type { HeartbeatProber } from "@egress-nat/founat";
 import { pause, ResourceClient, type Transport } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import type { Registry } from "prom-client";
-import { StateDirectory } from "../state/state-directory.ts";
+import { NODE_LOCATIONS, NodeState, type StateLocations } from "../state/node-state.ts";
 import { Asker } from "./acknowledgement.ts";
 import { Adder } from "./add.ts";
 import { ClientRegistry } from "./client-registry.ts";
@@ -21,6 +21,7 @@ import { RequestHandler } from "./requests.ts";
 import { AgentServer } from "./server.ts";
 import { egressOf, SliceKeeper } from "./slice-keeper.ts";
 import { SliceWriter } from "./slice-writer.ts";
+import { Tombstones } from "./tombstones.ts";
 import { Withdrawals } from "./withdrawals.ts";
 
 const SWEEP_MS = 15_000;
@@ -35,8 +36,8 @@ export interface AgentOptions {
   readonly recordEvent: RecordPodEvent;
   readonly metrics: Registry;
   readonly logger: Logger;
-  /** /run/egress-nat but in tests. */
-  readonly runDirectory?: string;
+  /** The node's but in tests. */
+  readonly locations?: StateLocations;
   /** UDP port of the gateways' heartbeat, where it is not the usual one. */
   readonly heartbeatPort?: number;
   /** How long an ADD waits for gateways, in milliseconds; 20 s where it is absent. */
@@ -46,7 +47,7 @@ export interface AgentOptions {
 /** Serves the CNI plugin, and keeps this node's clients and slices as the API wants them. */
 export class Agent {
   readonly #logger: Logger;
-  readonly #runDirectory: string;
+  readonly #locations: StateLocations;
   readonly #cache: ClusterCache;
   readonly #registry: ClientRegistry;
   readonly #withdrawals: Withdrawals;
@@ -58,18 +59,19 @@ export class Agent {
 
   constructor(options: AgentOptions) {
     const { transport, nodeName, networks, clusterRanges, logger, prober } = options;
-    const { runDirectory = RUN_DIRECTORY, heartbeatPort: port, acknowledgeDeadlineMs, recordEvent } = options;
+    const { locations = NODE_LOCATIONS, heartbeatPort: port, acknowledgeDeadlineMs, recordEvent } = options;
     this.#logger = logger;
-    this.#runDirectory = runDirectory;
+    this.#locations = locations;
     this.#cache = new ClusterCache({ transport, nodeName, logger });
     const cache = this.#cache;
     const { view } = cache;
-    const state = new StateDirectory(runDirectory);
+    const state = new NodeState(locations);
     const registry = new ClientRegistry(state, logger);
     this.#registry = registry;
+    const tombstones = new Tombstones(state, logger);
     const metrics = new AgentMetrics(options.metrics, {
       clients: () => registry.size,
-      tombstones: () => state.tombstones().length,
+      tombstones: () => tombstones.addresses().length,
     });
     const writer = new SliceWriter({
       client: new ResourceClient(transport, SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw)),
@@ -79,13 +81,13 @@ export class Agent {
       seen: (reference) => cache.slice(reference),
     });
     const asker = new Asker(port === undefined ? { prober } : { prober, port });
-    const withdrawals = new Withdrawals({ state, registry, writer, view, asker, logger });
+    const withdrawals = new Withdrawals({ tombstones, registry, writer, view, asker, logger });
     this.#withdrawals = withdrawals;
     const shared = { clusterRanges, registry, view, networks, withdrawals, metrics, logger };
     this.#reapplier = new Reapplier(shared);
-    this.#keeper = new SliceKeeper({ state, registry, writer, logger });
+    this.#keeper = new SliceKeeper({ tombstones, registry, writer, logger });
     const adder = new Adder({
-      ...{ ...shared, writer, asker, recordEvent },
+      ...{ ...shared, state, writer, asker, recordEvent },
       lookUpPod: podLookup(transport),
       reapply: (containerId) => this.#reapplier.reapply(containerId),
       ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
@@ -103,11 +105,14 @@ export class Agent {
   /** Runs until the signal is aborted. Clients go on as they are. */
   async run(signal: AbortSignal): Promise<void> {
     // A hostPath volume is made readable for all; what is in here, and the socket, is for root alone.
-    mkdirSync(this.#runDirectory, { recursive: true });
-    chmodSync(this.#runDirectory, 0o700);
+    const { runDirectory, stateDirectory } = this.#locations;
+    for (const directory of [runDirectory, stateDirectory]) {
+      mkdirSync(directory, { recursive: true });
+      chmodSync(directory, 0o700);
+    }
     this.#registry.load();
     const server = new AgentServer({
-      socketPath: join(this.#runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length)),
+      socketPath: join(runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length)),
       handler: (request, ended) => this.#requests.handle(request, AbortSignal.any([ended, signal])),
       logger: this.#logger,
     });

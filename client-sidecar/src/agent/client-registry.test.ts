@@ -3,18 +3,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { StateDirectory } from "../state/state-directory.ts";
+import { NodeState } from "../state/node-state.ts";
 import { clientRecord } from "../testing/client-record.ts";
+import { locationsIn } from "../testing/locations.ts";
 import { ClientRegistry } from "./client-registry.ts";
+import { Tombstones } from "./tombstones.ts";
 
 const logger = createLogger({ name: "test", level: "silent" });
+const NAT = { namespace: "internet", name: "nat" };
+const OFFICE = { namespace: "internet", name: "office" };
 
 let folder: string;
-let state: StateDirectory;
+let state: NodeState;
+let tombstones: Tombstones;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-registry-"));
-  state = new StateDirectory(folder);
+  state = new NodeState(locationsIn(folder));
+  tombstones = new Tombstones(state, logger);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -24,48 +30,90 @@ function loaded(): ClientRegistry {
   return registry;
 }
 
+function reboot(): void {
+  rmSync(locationsIn(folder).runDirectory, { recursive: true });
+}
+
 describe("the records of clients", () => {
   it("are there again after a restart", () => {
     const record = clientRecord();
-    loaded().put(record);
+    loaded().add(record);
     const registry = loaded();
     expect(registry.values()).toEqual([record]);
-    expect(registry.ofEgress({ namespace: "internet", name: "nat" })).toEqual([record]);
-    expect(registry.ofEgress({ namespace: "internet", name: "other" })).toEqual([]);
+    expect(registry.ofEgress(NAT)).toEqual([record]);
+    expect(registry.ofEgress(OFFICE)).toEqual([]);
   });
 
-  it("become one tombstone per address", () => {
-    loaded().put(clientRecord({ addresses: ["10.244.0.5", "fd00:244::5"] }));
-    loaded().bury("c0ffee");
-    expect(state.tombstones()).toEqual(["10.244.0.5", "fd00:244::5"]);
-    expect(loaded().size).toBe(0);
-  });
-
-  it("are buried to the end when who began it was killed", () => {
-    loaded().put(clientRecord({ addresses: ["10.244.0.5", "fd00:244::5"] }));
-    state.writeTombstone({ address: "10.244.0.5", egresses: [] });
-    expect(loaded().size).toBe(0);
-    expect(state.tombstones()).toEqual(["10.244.0.5", "fd00:244::5"]);
-  });
-
-  it("that the CNI plugin has buried behind the agent's back are forgotten", () => {
+  it("that the CNI plugin has buried behind the agent's back are forgotten, and stay buried", () => {
     const registry = loaded();
-    registry.put(clientRecord());
-    state.bury(clientRecord());
-    registry.buryInterrupted();
+    registry.add(clientRecord());
+    state.removeRecord("c0ffee");
+    registry.update(clientRecord({ egresses: [] }));
+    registry.forgetBuried();
     expect(registry.size).toBe(0);
+    expect(tombstones.addresses()).toEqual(["10.244.0.5"]);
   });
 
   it.each(["{", "{}", '{"containerId":1}'])("are dropped when they hold %s", (content) => {
-    loaded().put(clientRecord());
-    writeFileSync(join(folder, "clients/c0ffee.json"), content);
+    loaded().add(clientRecord());
+    const { runDirectory } = locationsIn(folder);
+    writeFileSync(join(runDirectory, "clients/c0ffee.json"), content);
     expect(loaded().size).toBe(0);
-    expect(readdirSync(join(folder, "clients"))).toEqual([]);
+    expect(readdirSync(join(runDirectory, "clients"))).toEqual([]);
+    expect(tombstones.addresses()).toEqual(["10.244.0.5"]);
   });
 
   it("are not taken from a file that was being written when its writer was killed", () => {
-    loaded().put(clientRecord());
-    writeFileSync(join(folder, "clients/.other.json.77"), '{"half":');
+    loaded().add(clientRecord());
+    writeFileSync(join(locationsIn(folder).runDirectory, "clients/.other.json.77"), '{"half":');
     expect(loaded().size).toBe(1);
+  });
+});
+
+describe("the addresses of a client", () => {
+  const addresses = ["10.244.0.5", "fd00:244::5"];
+
+  it("are held from its beginning, and are no tombstones while it is there", () => {
+    loaded().add(clientRecord({ addresses }));
+    expect(state.trustedAddresses()).toEqual(addresses);
+    expect(tombstones.addresses()).toEqual([]);
+  });
+
+  it("become tombstones when it ends", () => {
+    loaded().add(clientRecord({ addresses }));
+    loaded().bury("c0ffee");
+    expect(tombstones.addresses()).toEqual(addresses);
+    expect(tombstones.get("10.244.0.5")).toMatchObject({ egresses: [NAT] });
+    expect(loaded().size).toBe(0);
+  });
+
+  it("are tombstones after a reboot, which no pod outlives", () => {
+    loaded().add(clientRecord({ addresses }));
+    reboot();
+    expect(loaded().size).toBe(0);
+    expect(tombstones.addresses()).toEqual(addresses);
+  });
+
+  it("are held again when somebody has removed their files", () => {
+    loaded().add(clientRecord());
+    rmSync(locationsIn(folder).stateDirectory, { recursive: true });
+    loaded();
+    expect(state.isTrusted("10.244.0.5")).toBe(true);
+  });
+});
+
+describe("a tombstone", () => {
+  it("keeps its Egresses when a slice tells of others", () => {
+    loaded().add(clientRecord());
+    loaded().bury("c0ffee");
+    tombstones.add("10.244.0.5", [NAT, OFFICE]);
+    expect(tombstones.get("10.244.0.5")?.egresses).toEqual([NAT, OFFICE]);
+  });
+
+  it("of an address that only a slice tells of belongs to no container", () => {
+    tombstones.add("10.244.0.9", [OFFICE]);
+    expect(tombstones.get("10.244.0.9")).toEqual({ address: "10.244.0.9", egresses: [OFFICE] });
+    tombstones.remove("10.244.0.9");
+    expect(tombstones.addresses()).toEqual([]);
   });
 });

@@ -1,18 +1,18 @@
 /** The clients of this node: in memory for speed, in files for the next start of the agent. */
 
 import type { Logger } from "@egress-nat/program";
+import type { NodeState } from "../state/node-state.ts";
 import type { ClientRecord, EgressReference } from "../state/record.ts";
-import type { StateDirectory } from "../state/state-directory.ts";
 import { egressKey } from "./egress-view.ts";
 import { ClientRecordSchema } from "./record-schema.ts";
 
 /** Every change is in a file before it is here: whoever dies in between has told nobody yet. */
 export class ClientRegistry {
-  readonly #state: StateDirectory;
+  readonly #state: NodeState;
   readonly #logger: Logger;
   readonly #records = new Map<string, ClientRecord>();
 
-  constructor(state: StateDirectory, logger: Logger) {
+  constructor(state: NodeState, logger: Logger) {
     this.#state = state;
     this.#logger = logger;
   }
@@ -21,23 +21,22 @@ export class ClientRegistry {
     return this.#records.size;
   }
 
-  /** Reads the files. A record that was being buried when its writer was interrupted is buried now. */
+  /** Reads the files. A client of which somebody has removed the addresses' files has them again. */
   load(): void {
     for (const containerId of this.#state.recordIds()) {
       const record = this.#read(containerId);
       if (record === undefined) this.#state.removeRecord(containerId);
-      else this.#records.set(containerId, record);
+      else {
+        this.#trust(record);
+        this.#records.set(containerId, record);
+      }
     }
-    this.buryInterrupted();
   }
 
-  /** Buries the records of which an address has a tombstone: the CNI plugin may have begun to, and been killed. */
-  buryInterrupted(): void {
-    for (const record of this.values()) {
-      if (!this.#state.hasRecord(record.containerId)) this.#records.delete(record.containerId);
-      else if (record.addresses.some((address) => this.#state.hasTombstone(address))) {
-        this.bury(record.containerId);
-      }
+  /** Forgets the clients that the CNI plugin has buried, because the agent was not there, or hung. */
+  forgetBuried(): void {
+    for (const { containerId } of this.values()) {
+      if (!this.#state.hasRecord(containerId)) this.#records.delete(containerId);
     }
   }
 
@@ -54,22 +53,38 @@ export class ClientRegistry {
     return this.values().filter(({ egresses }) => egresses.some((egress) => egressKey(egress) === key));
   }
 
-  put(record: ClientRecord): void {
+  /** Adds a client. From here on its addresses are given to no other pod. */
+  add(record: ClientRecord): void {
+    this.#trust(record);
+    this.#state.writeRecord(record);
+    this.#records.set(record.containerId, record);
+  }
+
+  /** Changes what is kept of a client's Egresses; one that has been buried meanwhile stays so. */
+  update(record: ClientRecord): void {
+    if (!this.#state.hasRecord(record.containerId)) return;
     this.#state.writeRecord(record);
     this.#records.set(record.containerId, record);
   }
 
   /**
-   * Turns a client into tombstones of its addresses.
+   * Ends a client: what is left of it are the tombstones of its addresses.
    *
    * @returns the record; undefined where there is none
    */
   bury(containerId: string): ClientRecord | undefined {
     const record = this.#records.get(containerId);
     if (record === undefined) return undefined;
-    this.#state.bury(record);
+    this.#state.removeRecord(containerId);
     this.#records.delete(containerId);
     return record;
+  }
+
+  #trust({ containerId, addresses, egresses: recorded }: ClientRecord): void {
+    const egresses = recorded.map(({ namespace, name }) => ({ namespace, name }));
+    for (const address of addresses) {
+      if (!this.#state.isTrusted(address)) this.#state.writeTrusted({ address, containerId, egresses });
+    }
   }
 
   #read(containerId: string): ClientRecord | undefined {

@@ -72,7 +72,7 @@ export class Reapplier {
       return egress === undefined ? recorded : recordEgress(egress);
     });
     const refreshed = { ...record, egresses };
-    if (!isDeepStrictEqual(refreshed, record)) registry.put(refreshed);
+    if (!isDeepStrictEqual(refreshed, record)) registry.update(refreshed);
     const { changed } = await networks.apply(record.netns, clientConfig(refreshed, view, clusterRanges));
     metrics.reapplied.inc({ result: changed ? "changed" : "unchanged" });
     if (changed) logger.info({ pod: record.pod }, "brought a client up to date");

@@ -1,7 +1,7 @@
 /** What the agent reads back from its own files: parsed, as whatever comes from outside the process. */
 
 import { z } from "zod";
-import type { ClientRecord, Tombstone } from "../state/record.ts";
+import type { ClientRecord, TrustedAddress } from "../state/record.ts";
 
 const EgressReference = z.object({ namespace: z.string(), name: z.string() });
 
@@ -21,7 +21,8 @@ export const ClientRecordSchema = z.object({
   ),
 }) satisfies z.ZodType<ClientRecord>;
 
-export const TombstoneSchema = z.object({
+export const TrustedAddressSchema = z.object({
   address: z.string(),
+  containerId: z.string().exactOptional(),
   egresses: z.array(EgressReference),
-}) satisfies z.ZodType<Tombstone>;
+}) satisfies z.ZodType<TrustedAddress>;

@@ -4,13 +4,13 @@ import { EGRESS_LABEL, type EgressClientSlice } from "@egress-nat/crds";
 import { done, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { EgressReference } from "../state/record.ts";
-import type { StateDirectory } from "../state/state-directory.ts";
 import type { ClientRegistry } from "./client-registry.ts";
 import { egressKey } from "./egress-view.ts";
 import type { SliceWriter } from "./slice-writer.ts";
+import type { Tombstones } from "./tombstones.ts";
 
 export interface SliceKeeperOptions {
-  readonly state: Pick<StateDirectory, "writeTombstone">;
+  readonly tombstones: Pick<Tombstones, "add">;
   readonly registry: ClientRegistry;
   readonly writer: Pick<SliceWriter, "write" | "isInOrder">;
   readonly logger: Logger;
@@ -48,11 +48,11 @@ export class SliceKeeper {
   }
 
   /**
-   * Makes tombstones of entries that have no record: of pods that ended while neither agent nor plugin could write one
-   * down, as when the node lost its power.
+   * Makes tombstones of entries that have no record: of pods that ended while nobody could write it down, as when the node
+   * lost its power.
    */
   buryStrays(slices: readonly EgressClientSlice[]): void {
-    const { state, registry, logger } = this.#options;
+    const { tombstones, registry, logger } = this.#options;
     const held = new Set(registry.values().flatMap(({ addresses }) => addresses));
     const strays = new Map<string, EgressReference[]>();
     for (const slice of slices) {
@@ -61,7 +61,7 @@ export class SliceKeeper {
         strays.set(address, [...(strays.get(address) ?? []), egressOf(slice)]);
       }
     }
-    for (const [address, egresses] of strays) state.writeTombstone({ address, egresses });
+    for (const [address, egresses] of strays) tombstones.add(address, egresses);
     if (strays.size > 0) logger.info({ addresses: [...strays.keys()] }, "withdrawing clients that are gone");
   }
 }

@@ -1,22 +1,23 @@
 /** Works off tombstones: an address is free again when no gateway trusts it. */
 
-import { type Outcome, pause, requeueAfter, WorkQueue } from "@egress-nat/kube";
+import { done, type Outcome, pause, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
-import type { EgressReference, Tombstone } from "../state/record.ts";
-import type { StateDirectory } from "../state/state-directory.ts";
-import { type Asker, isReleased } from "./acknowledgement.ts";
+import type { EgressReference } from "../state/record.ts";
+import { type Asker, holders } from "./acknowledgement.ts";
 import type { ClientRegistry } from "./client-registry.ts";
 import type { EgressView } from "./egress-view.ts";
-import { TombstoneSchema } from "./record-schema.ts";
 import type { SliceWriter } from "./slice-writer.ts";
+import type { Tombstones } from "./tombstones.ts";
 
 const POLL_MS = 25;
 const ATTEMPT_MS = 1_000;
-const PAUSE_BETWEEN_ATTEMPTS_MS = 500;
+
+/** A gateway may be busy for a moment; who holds an address for longer is named in the log, once. */
+const FAILURES_TO_WARN_OF = 3;
 
 export interface WithdrawalsOptions {
-  readonly state: StateDirectory;
-  readonly registry: Pick<ClientRegistry, "buryInterrupted">;
+  readonly tombstones: Pick<Tombstones, "addresses" | "get" | "remove">;
+  readonly registry: Pick<ClientRegistry, "forgetBuried">;
   readonly writer: Pick<SliceWriter, "write">;
   readonly view: Pick<EgressView, "gateways">;
   readonly asker: Pick<Asker, "ask">;
@@ -31,20 +32,19 @@ export class Withdrawals {
   constructor(options: WithdrawalsOptions) {
     this.#options = options;
     this.#queue = new WorkQueue({
-      concurrency: 8,
+      // Most of them wait: a gateway that does not answer must not hold up what others have let go of.
+      concurrency: 64,
       backoff: { baseMs: 100, maxMs: 5_000 },
       onReport: ({ key, failure }) => {
-        if (failure === undefined) return;
-        options.logger.warn({ address: key, err: failure.error }, "cannot withdraw, trying again");
+        if (failure?.failures !== FAILURES_TO_WARN_OF) return;
+        options.logger.warn({ address: key, err: failure.error }, "cannot withdraw an address, trying on");
       },
     });
   }
 
   /** Looks for tombstones: also for those that the CNI plugin has made while the agent was not there, or hung. */
   scan(): void {
-    // First: a record that stands beside a tombstone would be written into the slice that is to let go of it.
-    this.#options.registry.buryInterrupted();
-    for (const address of this.#options.state.tombstones()) this.#queue.add(address);
+    for (const address of this.#options.tombstones.addresses()) this.#queue.add(address);
   }
 
   /** Runs until the signal is aborted. */
@@ -60,41 +60,33 @@ export class Withdrawals {
   async withdraw(addresses: readonly string[], patienceMs: number): Promise<void> {
     for (const address of addresses) this.#queue.add(address);
     const until = AbortSignal.timeout(patienceMs);
-    const isBuried = () => addresses.some((address) => this.#options.state.hasTombstone(address));
+    const isBuried = () => addresses.some((address) => this.#options.tombstones.get(address) !== undefined);
     while (isBuried() && (await pause(POLL_MS, until)));
   }
 
   async #work(address: string, signal: AbortSignal): Promise<Outcome> {
-    const tombstone = this.#read(address);
-    if (tombstone !== undefined) {
-      const until = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
-      const released = await Promise.all(tombstone.egresses.map((egress) => this.#release(egress, until)));
-      if (!released.every((value) => value)) return requeueAfter(PAUSE_BETWEEN_ATTEMPTS_MS);
-    }
-    this.#options.state.removeTombstone(address);
-    this.#options.logger.debug({ address }, "address is free");
-    return { type: "done" };
+    const { tombstones, registry, logger } = this.#options;
+    // First: a client that only the agent's memory holds would be written into the slice that is to let go of it.
+    registry.forgetBuried();
+    const tombstone = tombstones.get(address);
+    if (tombstone === undefined) return done;
+    const until = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
+    const held = await Promise.all(tombstone.egresses.map((egress) => this.#holders(egress, until)));
+    const names = [...new Set(held.flat())];
+    if (names.length > 0) throw new Error(`gateways may still trust it: ${names.join(", ")}`);
+    tombstones.remove(address);
+    logger.debug({ address }, "address is free");
+    return done;
   }
 
-  async #release(egress: EgressReference, until: AbortSignal): Promise<boolean> {
+  /** Brings a slice up to date and waits a while for its gateways. @returns those that may still trust who left it */
+  async #holders(egress: EgressReference, until: AbortSignal): Promise<readonly string[]> {
     const { writer, view, asker } = this.#options;
     const version = await writer.write(egress);
-    if (version === undefined) return true;
-    do {
-      if (await isReleased(asker, view.gateways(egress), version, until).catch(() => false)) return true;
-    } while (await pause(POLL_MS, until));
-    return false;
-  }
-
-  #read(address: string): Tombstone | undefined {
-    const { state, logger } = this.#options;
-    if (!state.hasTombstone(address)) return undefined;
-    try {
-      return TombstoneSchema.parse(state.readTombstone(address));
-    } catch (err) {
-      // Slices hold what records say, and this address is in none: nothing is left to withdraw by name.
-      logger.error({ err, address }, "tombstone cannot be read, it is dropped");
-      return undefined;
-    }
+    if (version === undefined) return [];
+    let names: readonly string[] = view.gateways(egress).map(({ name }) => name);
+    do names = await holders(asker, view.gateways(egress), version, until).catch(() => names);
+    while (names.length > 0 && (await pause(POLL_MS, until)));
+    return names.map((name) => `${egress.namespace}/${name}`);
   }
 }

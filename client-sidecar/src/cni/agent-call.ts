@@ -6,6 +6,10 @@ import type { AgentReply, AgentRequest } from "./protocol.ts";
 /** No reply of the agent is longer; whatever sends more is not the agent. */
 const MAX_REPLY_LENGTH = 65_536;
 
+/** What to do where the agent is needed and not there. */
+export const AGENT_REMEDY =
+  "look at the agent of this node: kubectl get pods -A -o wide -l app.kubernetes.io/name=egress-nat,app.kubernetes.io/component=node-agent";
+
 /** The agent did not answer: it is not there, or hangs. What it was asked may or may not be done. */
 export class AgentUnreachable extends Error {
   override readonly name = "AgentUnreachable";

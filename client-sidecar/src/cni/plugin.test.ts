@@ -1,10 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { StateDirectory } from "../state/state-directory.ts";
+import { NodeState } from "../state/node-state.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { FakeAgent } from "../testing/fake-agent.ts";
+import { locationsIn } from "../testing/locations.ts";
 import { runPlugin } from "./plugin.ts";
 import type { AgentReply } from "./protocol.ts";
 
@@ -36,12 +37,13 @@ const RESULT = {
 };
 
 let folder: string;
-let state: StateDirectory;
+let state: NodeState;
 let agent: FakeAgent | undefined;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-cni-"));
-  state = new StateDirectory(folder);
+  state = new NodeState(locationsIn(folder));
+  mkdirSync(locationsIn(folder).runDirectory);
 });
 
 afterEach(async () => {
@@ -51,7 +53,7 @@ afterEach(async () => {
 });
 
 async function startAgent(reply: AgentReply | "breaks" = { ok: true }): Promise<FakeAgent> {
-  agent = await FakeAgent.start(join(folder, "agent.sock"), reply);
+  agent = await FakeAgent.start(join(locationsIn(folder).runDirectory, "agent.sock"), reply);
   return agent;
 }
 
@@ -68,7 +70,7 @@ function configuration(annotations: unknown, fields: object = {}): object {
 
 async function run(stdin: object | string, environment: object = {}) {
   const text = typeof stdin === "string" ? stdin : JSON.stringify(stdin);
-  const { exitCode, stdout } = await runPlugin({ ...ENVIRONMENT, ...environment }, text, folder);
+  const { exitCode, stdout } = await runPlugin({ ...ENVIRONMENT, ...environment }, text, locationsIn(folder));
   return { exitCode, result: stdout === "" ? undefined : JSON.parse(stdout) };
 }
 
@@ -82,18 +84,18 @@ describe("ADD of a pod that is no client", () => {
   });
 
   it("is refused an address that a gateway may still trust", async () => {
-    state.writeTombstone({ address: "fd00:244::5", egresses: [] });
+    state.writeTrusted({ address: "fd00:244::5", egresses: [] });
     const { exitCode, result } = await run(configuration(null));
     expect(exitCode).toBe(1);
     expect(result).toMatchObject({
       cniVersion: "1.0.0",
       code: 11,
-      msg: expect.stringMatching(/fd00:244::5 belonged to a client/),
+      msg: expect.stringMatching(/address fd00:244::5 belongs or belonged to a client/),
     });
   });
 
   it("does not look at addresses of the node's end of the link", async () => {
-    state.writeTombstone({ address: "10.244.0.1", egresses: [] });
+    state.writeTrusted({ address: "10.244.0.1", egresses: [] });
     const prevResult = { ...RESULT, ips: [...RESULT.ips, { address: "10.244.0.1/24", interface: 0 }] };
     expect((await run(configuration(null, { prevResult }))).exitCode).toBe(0);
   });
@@ -198,10 +200,10 @@ describe("DEL", () => {
 
   it("of a client tells the agent, and leaves the rest to it", async () => {
     const { requests } = await startAgent();
-    state.writeRecord(clientRecord({ containerId: "c0ffee", addresses: ["10.244.0.5"] }));
+    state.writeRecord(clientRecord({ containerId: "c0ffee" }));
     expect((await run({}, { CNI_COMMAND: "DEL", CNI_NETNS: "" })).exitCode).toBe(0);
     expect(requests).toEqual([{ operation: "delete", containerId: "c0ffee" }]);
-    expect(state.tombstones()).toEqual([]);
+    expect(state.hasRecord("c0ffee")).toBe(true);
   });
 
   it.each([
@@ -209,14 +211,10 @@ describe("DEL", () => {
     ["fails", { ok: false, code: 11, message: "no" } as const],
   ])("succeeds when the agent %s, and keeps the addresses out of use", async (_, reply) => {
     if (reply !== undefined) await startAgent(reply);
-    const addresses = ["10.244.0.5", "fd00:244::5"];
-    state.writeRecord(clientRecord({ containerId: "c0ffee", addresses }));
+    const address = "10.244.0.5";
+    state.writeTrusted({ address, containerId: "c0ffee", egresses: [] });
+    state.writeRecord(clientRecord({ containerId: "c0ffee", addresses: [address] }));
     expect(await run("not even JSON", { CNI_COMMAND: "DEL" })).toEqual({ exitCode: 0, result: undefined });
-    expect(state.tombstones()).toEqual(addresses);
-    expect(state.readTombstone("10.244.0.5")).toEqual({
-      address: "10.244.0.5",
-      egresses: [{ namespace: "internet", name: "nat" }],
-    });
     expect(state.hasRecord("c0ffee")).toBe(false);
     expect((await run(configuration(null))).result).toMatchObject({ code: 11 });
   });

@@ -7,8 +7,8 @@ import {
   GATEWAY_ANNOTATION,
   RUN_DIRECTORY,
 } from "@egress-nat/crds/names";
-import { StateDirectory } from "../state/state-directory.ts";
-import { callAgent } from "./agent-call.ts";
+import { NODE_LOCATIONS, NodeState, type StateLocations } from "../state/node-state.ts";
+import { AGENT_REMEDY, callAgent } from "./agent-call.ts";
 import {
   type Annotations,
   configurationVersion,
@@ -18,6 +18,7 @@ import {
   validAttachments,
 } from "./configuration.ts";
 import { CniError, CniErrorCode } from "./error.ts";
+import { assertFree } from "./free-address.ts";
 import {
   type Command,
   type Environment,
@@ -35,7 +36,7 @@ import { assertVersion, CURRENT_VERSION, SUPPORTED_VERSIONS } from "./version.ts
 /** Above the agent's own deadline for gateways, below the two minutes that kubelet gives the runtime. */
 const ADD_TIMEOUT_MS = 60_000;
 
-/** Beyond it a tombstone does what the agent would have done. */
+/** Beyond it the agent withdraws the addresses when it can. */
 const DELETE_TIMEOUT_MS = 5_000;
 const CHECK_TIMEOUT_MS = 10_000;
 
@@ -50,12 +51,12 @@ export interface Outcome {
  *
  * @param environment the CNI_* variables
  * @param stdin the network configuration
- * @param runDirectory the state shared with the agent, and the agent's socket in it
+ * @param locations of the state shared with the agent, and of the agent's socket
  */
 export async function runPlugin(
   environment: Environment,
   stdin: string,
-  runDirectory: string = RUN_DIRECTORY,
+  locations: StateLocations = NODE_LOCATIONS,
 ): Promise<Outcome> {
   let version: string = CURRENT_VERSION;
   try {
@@ -63,7 +64,7 @@ export async function runPlugin(
     const configuration = readConfiguration(command, stdin);
     const stated = configuration.cniVersion;
     if (typeof stated === "string") version = stated;
-    const result = await new Plugin(environment, configuration, runDirectory).run(command);
+    const result = await new Plugin(environment, configuration, locations).run(command);
     return { exitCode: 0, stdout: result === undefined ? "" : `${JSON.stringify(result)}\n` };
   } catch (error) {
     return { exitCode: 1, stdout: `${JSON.stringify(errorResult(error, version))}\n` };
@@ -83,14 +84,14 @@ function readConfiguration(command: Command, stdin: string): JsonObject {
 class Plugin {
   readonly #environment: Environment;
   readonly #configuration: JsonObject;
-  readonly #state: StateDirectory;
+  readonly #state: NodeState;
   readonly #socketPath: string;
 
-  constructor(environment: Environment, configuration: JsonObject, runDirectory: string) {
+  constructor(environment: Environment, configuration: JsonObject, locations: StateLocations) {
     this.#environment = environment;
     this.#configuration = configuration;
-    this.#state = new StateDirectory(runDirectory);
-    this.#socketPath = join(runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length));
+    this.#state = new NodeState(locations);
+    this.#socketPath = join(locations.runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length));
   }
 
   async run(command: Command): Promise<JsonObject | undefined> {
@@ -124,7 +125,7 @@ class Plugin {
     const { value, addresses } = previousResult(this.#configuration);
     const pod = parsePod(this.#environment);
     const annotations = podAnnotations(this.#configuration);
-    this.#refuseBuried(addresses);
+    assertFree(this.#state, addresses);
     const concerns = annotations === undefined ? undefined : concerning(annotations);
     if (concerns !== undefined && Object.keys(concerns).length === 0) return value;
     if (pod === undefined) {
@@ -149,13 +150,13 @@ class Plugin {
     );
   }
 
-  /** Always succeeds: where the agent does not answer, tombstones keep the addresses out of use until it does. */
+  /** Always succeeds: where the agent does not answer, the addresses stay out of use until it has withdrawn them. */
   async #delete(containerId: string): Promise<undefined> {
     if (!this.#state.hasRecord(containerId)) return;
     try {
       await this.#call({ operation: "delete", containerId }, DELETE_TIMEOUT_MS);
     } catch {
-      this.#bury(containerId);
+      this.#state.removeRecord(containerId);
     }
   }
 
@@ -178,22 +179,6 @@ class Plugin {
     await Promise.all(stale.map((containerId) => this.#delete(containerId)));
   }
 
-  #refuseBuried(addresses: readonly string[]): void {
-    const buried = addresses.find((address) => this.#state.hasTombstone(address));
-    if (buried === undefined) return;
-    throw new CniError(
-      CniErrorCode.tryAgainLater,
-      `address ${buried} belonged to a client of an Egress, and a gateway may still trust it`,
-      `it is free when the node agent of egress-nat has withdrawn it, within seconds; ${AGENT_REMEDY}`,
-    );
-  }
-
-  #bury(containerId: string): void {
-    if (!this.#state.hasRecord(containerId)) return; // the agent did it, though its answer was lost
-    const record = this.#state.readRecord(containerId) as Parameters<StateDirectory["bury"]>[0];
-    this.#state.bury(record);
-  }
-
   async #ask(request: AgentRequest, timeoutMs: number, why: string): Promise<void> {
     try {
       await this.#call(request, timeoutMs);
@@ -212,9 +197,6 @@ class Plugin {
     await callAgent(this.#socketPath, request, timeoutMs);
   }
 }
-
-const AGENT_REMEDY =
-  "look at the agent of this node: kubectl get pods -A -o wide -l app.kubernetes.io/name=egress-nat,app.kubernetes.io/component=node-agent";
 
 function concerning(annotations: Annotations): Annotations {
   return Object.fromEntries(

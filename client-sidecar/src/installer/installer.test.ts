@@ -142,11 +142,17 @@ describe("uninstall", () => {
     const configuration = new ConfigurationDirectory(conf);
     configuration.insert();
     await new Binary(source, join(bin, "egress-nat")).install();
-    const runDirectory = join(folder, "run");
-    await mkdir(join(runDirectory, "clients"), { recursive: true });
-    const socketPath = join(runDirectory, "agent.sock");
+    const stateDirectories = [join(folder, "run"), join(folder, "lib")];
+    for (const directory of stateDirectories) await mkdir(join(directory, "nested"), { recursive: true });
+    const socketPath = join(folder, "run/agent.sock");
     const agent = createServer().listen(socketPath);
-    const options = { socketPath, configuration, binaryPath: join(bin, "egress-nat"), runDirectory, logger };
+    const options = {
+      socketPath,
+      configuration,
+      binaryPath: join(bin, "egress-nat"),
+      stateDirectories,
+      logger,
+    };
 
     const done = uninstall(options, new AbortController().signal);
     await once(agent, "connection"); // it has looked, and found the agent
@@ -156,7 +162,7 @@ describe("uninstall", () => {
     await uninstall(options, new AbortController().signal);
     expect(await readFile(join(conf, "10-pods.conflist"), "utf8")).toBe(LIST);
     expect(await readdir(bin)).toEqual([]);
-    expect(await readdir(runDirectory)).toEqual([]);
+    expect(await readdir(folder)).toEqual(["bin", "net.d", "plugin"]);
   });
 });
 

@@ -2,11 +2,14 @@
 
 import { once } from "node:events";
 import { join } from "node:path";
-import { AGENT_SOCKET, CNI_PLUGIN, HEALTH_PORTS, RUN_DIRECTORY } from "@egress-nat/crds";
+import { AGENT_SOCKET, CNI_PLUGIN, HEALTH_PORTS, RUN_DIRECTORY, STATE_DIRECTORY } from "@egress-nat/crds";
 import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { ConfigurationDirectory } from "./configuration-directory.ts";
 import { NodeDirectories } from "./environment.ts";
 import { uninstall } from "./uninstall.ts";
+
+/** Where the node's /run and /var/lib are mounted: a directory that is itself a mount point could not be removed. */
+const HOST = "/host";
 
 /**
  * Removes the plugin, and then stays, ready, until it is ended: the hook waits until its DaemonSet is ready on every
@@ -16,10 +19,10 @@ export async function runUninstall({ signal, logger }: ProgramContext): Promise<
   const { CNI_BIN_DIR, CNI_CONF_DIR } = parseEnvironment(NodeDirectories);
   await uninstall(
     {
-      socketPath: AGENT_SOCKET,
+      socketPath: join(HOST, AGENT_SOCKET),
       configuration: new ConfigurationDirectory(CNI_CONF_DIR),
       binaryPath: join(CNI_BIN_DIR, CNI_PLUGIN),
-      runDirectory: RUN_DIRECTORY,
+      stateDirectories: [join(HOST, RUN_DIRECTORY), join(HOST, STATE_DIRECTORY)],
       logger,
     },
     signal,

@@ -1,6 +1,6 @@
 /** Takes the plugin off the node: run by the chart's uninstall hook, and by nothing else. */
 
-import { readdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Logger } from "@egress-nat/program";
@@ -14,7 +14,8 @@ export interface UninstallOptions {
   readonly configuration: Pick<ConfigurationDirectory, "remove">;
   /** The executable. */
   readonly binaryPath: string;
-  readonly runDirectory: string;
+  /** The directories that hold the node's state. */
+  readonly stateDirectories: readonly string[];
   readonly logger: Logger;
 }
 
@@ -23,7 +24,7 @@ export interface UninstallOptions {
  * names an executable that is not there, then the executable, then the state. Idempotent.
  */
 export async function uninstall(options: UninstallOptions, signal: AbortSignal): Promise<void> {
-  const { socketPath, configuration, binaryPath, runDirectory, logger } = options;
+  const { socketPath, configuration, binaryPath, stateDirectories, logger } = options;
   while (await isListening(socketPath)) {
     logger.info({ socketPath }, "waiting for the node agent to end");
     await pause(POLL_MS, undefined, { signal });
@@ -31,14 +32,8 @@ export async function uninstall(options: UninstallOptions, signal: AbortSignal):
   const files = configuration.remove();
   logger.info({ files }, "took the CNI plugin out of the node's configuration");
   await rm(binaryPath, { force: true });
-  await removeContents(runDirectory);
-  logger.info({ binaryPath, runDirectory }, "removed the CNI plugin and its state");
-}
-
-/** The directory itself is a mount point in this container, and cannot be removed from here. */
-async function removeContents(directory: string): Promise<void> {
-  const entries = await readdir(directory).catch(() => []);
-  await Promise.all(entries.map((entry) => rm(`${directory}/${entry}`, { recursive: true, force: true })));
+  for (const directory of stateDirectories) await rm(directory, { recursive: true, force: true });
+  logger.info({ binaryPath, stateDirectories }, "removed the CNI plugin and its state");
 }
 
 function isListening(socketPath: string): Promise<boolean> {

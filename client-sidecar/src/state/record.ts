@@ -24,8 +24,10 @@ export interface ClientRecord {
   readonly egresses: readonly RecordedEgress[];
 }
 
-/** An address that gateways of these Egresses may still trust: given to no pod until they have let go of it. */
-export interface Tombstone {
+/** An address that gateways of these Egresses may trust: given to no other pod until they have let go of it. */
+export interface TrustedAddress {
   readonly address: string;
+  /** Of the client; absent where only a slice tells that there was one. */
+  readonly containerId?: string;
   readonly egresses: readonly EgressReference[];
 }

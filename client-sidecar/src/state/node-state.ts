@@ -1,0 +1,96 @@
+/** The node-local state that the CNI plugin and the node agent share: plain files. */
+
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { RUN_DIRECTORY, STATE_DIRECTORY } from "@egress-nat/crds/names";
+import { isTemporary, writeFileAtomically } from "./atomic-file.ts";
+import type { ClientRecord, TrustedAddress } from "./record.ts";
+
+export interface StateLocations {
+  /** Gone after a reboot, as the pods are. */
+  readonly runDirectory: string;
+  /** There after a reboot. */
+  readonly stateDirectory: string;
+}
+
+export const NODE_LOCATIONS: StateLocations = {
+  runDirectory: RUN_DIRECTORY,
+  stateDirectory: STATE_DIRECTORY,
+};
+
+const RECORD_SUFFIX = ".json";
+
+/**
+ * One record per client, for as long as it is one, and one file per address that a gateway may trust: from before the
+ * first slice entry that names the address until no gateway trusts it any more. A client ends when its record is removed;
+ * the files of its addresses are then their tombstones. So neither the death of whoever writes nor a reboot makes an
+ * address free too early.
+ */
+export class NodeState {
+  readonly #clients: string;
+  readonly #addresses: string;
+
+  constructor({ runDirectory, stateDirectory }: StateLocations) {
+    this.#clients = join(runDirectory, "clients");
+    this.#addresses = join(stateDirectory, "addresses");
+  }
+
+  hasRecord(containerId: string): boolean {
+    return existsSync(this.#recordPath(containerId));
+  }
+
+  /** @throws Error when there is no such record */
+  readRecord(containerId: string): unknown {
+    return JSON.parse(readFileSync(this.#recordPath(containerId), "utf8"));
+  }
+
+  writeRecord(record: ClientRecord): void {
+    writeFileAtomically(this.#recordPath(record.containerId), JSON.stringify(record));
+  }
+
+  removeRecord(containerId: string): void {
+    rmSync(this.#recordPath(containerId), { force: true });
+  }
+
+  /** Container ids of all records. */
+  recordIds(): readonly string[] {
+    return list(this.#clients)
+      .filter((file) => file.endsWith(RECORD_SUFFIX))
+      .map((file) => file.slice(0, -RECORD_SUFFIX.length));
+  }
+
+  /**
+   * Whether a gateway may trust an address, that of a client or of a former one.
+   *
+   * @param address canonical
+   */
+  isTrusted(address: string): boolean {
+    return existsSync(join(this.#addresses, address));
+  }
+
+  /** @throws Error when no gateway trusts it */
+  readTrusted(address: string): unknown {
+    return JSON.parse(readFileSync(join(this.#addresses, address), "utf8"));
+  }
+
+  /** All addresses that a gateway may trust. */
+  trustedAddresses(): readonly string[] {
+    return list(this.#addresses);
+  }
+
+  writeTrusted(trusted: TrustedAddress): void {
+    writeFileAtomically(join(this.#addresses, trusted.address), JSON.stringify(trusted));
+  }
+
+  removeTrusted(address: string): void {
+    rmSync(join(this.#addresses, address), { force: true });
+  }
+
+  #recordPath(containerId: string): string {
+    return join(this.#clients, `${containerId}${RECORD_SUFFIX}`);
+  }
+}
+
+function list(directory: string): readonly string[] {
+  return existsSync(directory) ? readdirSync(directory).filter((file) => !isTemporary(file)) : [];
+}
