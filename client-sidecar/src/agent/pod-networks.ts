@@ -24,6 +24,7 @@ export interface PodNetworks {
   remove(netns: string): Promise<void>;
   /** Lets a gateway's namespace forward packets. */
   prepareGateway(netns: string): Promise<void>;
+  /** False only where it is certain that the namespace is gone. */
   exists(netns: string): Promise<boolean>;
 }
 
@@ -55,8 +56,11 @@ export class KernelPodNetworks implements PodNetworks {
   async exists(netns: string): Promise<boolean> {
     try {
       return (await statfs(hostPath(netns))).type === NSFS_MAGIC;
-    } catch {
-      return false;
+    } catch (err) {
+      if ((err as NodeJS.ErrnoException).code === "ENOENT") return false;
+      // A client is not withdrawn on a guess.
+      this.#logger.warn({ err, netns }, "cannot tell whether a network namespace is there");
+      return true;
     }
   }
 
