@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { ClientRecord } from "../state/record.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
+import { Asker } from "./acknowledgement.ts";
 import { SliceWriter } from "./slice-writer.ts";
 
 const NAT = { namespace: "internet", name: "nat" };
@@ -13,6 +14,7 @@ class FakeApi {
   slice: EgressClientSlice | undefined;
   writes = 0;
   failure: Error | undefined;
+  answerIsLost = false;
   #gate: PromiseWithResolvers<void> | undefined;
 
   hold(): () => void {
@@ -27,6 +29,7 @@ class FakeApi {
     const { uid = `uid-${this.writes}`, generation = 0 } = this.slice?.metadata ?? {};
     const { metadata, ...rest } = desired as EgressClientSlice;
     this.slice = Slice.parse({ ...rest, metadata: { ...metadata, uid, generation: generation + 1 } });
+    if (this.answerIsLost) throw new Error("answer was lost");
     return this.slice;
   }
 
@@ -136,6 +139,21 @@ describe("the slice writer", () => {
     expect(await writer.write(NAT)).toEqual({ uid: "uid-1", generation: undefined });
     expect(await writer.write(NAT)).toEqual({ uid: "uid-1", generation: undefined });
     expect(api.slice).toBeUndefined();
+  });
+
+  it("deletes a slice of which it only knows that it may have made it, and takes no gateway's word for its end", async () => {
+    const options: { egress?: ReturnType<typeof egress> } = { egress: egress() };
+    const { api, records, writer } = setUp(options);
+    records.push(client(1));
+    api.answerIsLost = true;
+    await expect(writer.write(NAT)).rejects.toThrow("answer was lost");
+    delete options.egress;
+    const version = await writer.write(NAT);
+    expect(api.slice).toBeUndefined();
+    const probe = async () => new Map<string, string>(); // a gateway that knows no slice
+    const gateway = { name: "nat-1", addresses: ["192.0.2.1"], ready: true, serving: true };
+    const asker = new Asker({ prober: { probe } });
+    expect(await asker.ask(gateway, version ?? expect.fail(), AbortSignal.timeout(1_000))).toBe("behind");
   });
 
   it("sees that a slice was changed or deleted by somebody else", async () => {

@@ -24,6 +24,9 @@ export interface SliceWriterOptions {
   readonly seen: (reference: EgressReference) => EgressClientSlice | undefined;
 }
 
+/** Of a slice whose UID nobody told: no gateway can say that it has let go of it, but all go with their Egress. */
+const UNKNOWN: SliceVersion = { uid: "", generation: Number.POSITIVE_INFINITY };
+
 const FIELD_MANAGER = "egress-nat-node-agent";
 
 /**
@@ -110,12 +113,13 @@ export class SliceWriter {
   ): Promise<SliceVersion | undefined> {
     const { client, nodeName } = this.#options;
     const last = this.#written.get(key) ?? (current && versionOf(current));
-    if (last === undefined) return undefined;
+    if (last === undefined && !this.#attempted.has(key)) return undefined;
     try {
       await client.delete({ namespace, name: sliceName(name, nodeName) });
     } catch (error) {
       if (!hasCode(error, "NotFound")) throw error;
     }
+    if (last === undefined) return UNKNOWN;
     const version = { uid: last.uid, generation: undefined };
     this.#written.set(key, version);
     return version;
