@@ -71,7 +71,7 @@ describe("the API server", () => {
   const slice = {
     apiVersion,
     kind: "EgressClientSlice",
-    metadata: { name: "nat-node-1" },
+    metadata: { name: "nat.node-1" },
     nodeName: "node-1",
     clients: [
       {

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { API_GROUP, API_VERSION } from "@egress-nat/crds";
+import { API_GROUP, API_VERSION, EGRESS_LABEL, labelValue, NODE_LABEL, sliceName } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type Transport } from "@egress-nat/kube";
 import { EgressOperator, OperatorMetrics } from "@egress-nat/operator";
 import { createLogger } from "@egress-nat/program";
@@ -64,8 +64,10 @@ async function withToken(account: string, name: string, options: readonly string
   return kubeconfig;
 }
 
-function slice(name: string, nodeName: string): string {
-  const metadata = { name, namespace: NAMESPACE };
+/** A slice as the agent of that node writes it, with what a test cares about in place of that. */
+function slice(egress: string, nodeName: string, fields: object = {}): string {
+  const labels = { [EGRESS_LABEL]: labelValue(egress), [NODE_LABEL]: labelValue(nodeName) };
+  const metadata = { name: sliceName(egress, nodeName), namespace: NAMESPACE, labels, ...fields };
   return JSON.stringify({ apiVersion, kind: "EgressClientSlice", metadata, nodeName, clients: [] });
 }
 
@@ -102,7 +104,10 @@ describe("the rights", () => {
     ["egress-nat-operator", "patch", "deployments.apps"],
     ["egress-nat-operator", "patch", "egresses.coil.cybozu.com/status"],
     ["egress-nat-operator", "delete", "egressclientslices.coil.cybozu.com"],
-    ["egress-nat-node-agent", "patch", "egressclientslices.coil.cybozu.com"],
+    ...["list", "watch", "create", "patch", "delete"].map(
+      (verb) => ["egress-nat-node-agent", verb, "egressclientslices.coil.cybozu.com"] as const,
+    ),
+    ["egress-nat-node-agent", "watch", "egresses.coil.cybozu.com"],
     ["egress-nat-node-agent", "watch", "endpointslices.discovery.k8s.io"],
     ["egress-nat-node-agent", "get", "pods"],
   ])("let %s %s %s", async (account, verb, resource) => {
@@ -126,7 +131,11 @@ describe("the rights", () => {
     ["egress-nat-node-agent", "create", "pods/exec"],
     ["egress-nat-node-agent", "get", "nodes"],
     ["egress-nat-node-agent", "patch", "nodes"],
-    ["egress-nat-node-agent", "deletecollection", "egressclientslices.coil.cybozu.com"],
+    ["egress-nat-node-agent", "get", "egresses.coil.cybozu.com"],
+    ["egress-nat-node-agent", "get", "endpointslices.discovery.k8s.io"],
+    ...["get", "update", "deletecollection"].map(
+      (verb) => ["egress-nat-node-agent", verb, "egressclientslices.coil.cybozu.com"] as const,
+    ),
   ])("do not let %s %s %s", async (account, verb, resource) => {
     expect(await may(account, verb, resource)).toBe(false);
   });
@@ -186,31 +195,68 @@ describe("a node agent", () => {
     ]);
   }
 
-  test("writes the slices of its own node, and of no other", async () => {
-    const kubeconfig = await agentOn("chart-node-1");
-    const own = await run(["create", "-f", "-"], { input: slice("own", "chart-node-1"), kubeconfig });
-    expect(own.exitCode, own.all).toBe(0);
-    expect(
-      (await run(["delete", "egressclientslice", "own", "-n", NAMESPACE], { kubeconfig })).exitCode,
-    ).toBe(0);
+  /** As the agent writes: by server-side apply. */
+  function apply(kubeconfig: string, input: string) {
+    const options = ["--server-side", "--force-conflicts", "--field-manager=egress-nat-node-agent"];
+    return run(["apply", ...options, "-f", "-"], { input, kubeconfig });
+  }
 
-    const other = await run(["create", "-f", "-"], { input: slice("other", "chart-node-2"), kubeconfig });
-    expect(other.all).toContain(
-      "the node agent of chart-node-1 may not write the EgressClientSlice of chart-node-2",
+  const remove = (name: string, kubeconfig?: string) =>
+    run(
+      ["delete", "egressclientslice", name, "-n", NAMESPACE],
+      kubeconfig === undefined ? {} : { kubeconfig },
     );
+
+  test.each([
+    "chart-node-1",
+    "ip-192-0-2-1.region-1.compute.internal",
+    "a-name-that-is-too-long-for-a-label.because-it-has.several.long.parts.example",
+  ])("writes the slices of its own node, %s, and of no other", async (node) => {
+    const kubeconfig = await agentOn(node);
+    for (const action of ["creates", "changes"]) {
+      const own = await apply(kubeconfig, slice("own", node));
+      expect(own.exitCode, `${action}: ${own.all}`).toBe(0);
+    }
+    const removal = await remove(sliceName("own", node), kubeconfig);
+    expect(removal.exitCode, removal.all).toBe(0);
+
+    expect((await apply(kubeconfig, slice("other", "chart-node-2"))).all).toContain(
+      `the node agent of ${node} may not write the EgressClientSlice of chart-node-2`,
+    );
+  });
+
+  test.each([
+    ["the name of another node's slice", { name: sliceName("nat", "other") }],
+    ["a name that ends as its own", { name: sliceName("nat-x", "chart-node-5") }],
+    ["no labels", { labels: {} }],
+    ["another node's label", { labels: { [EGRESS_LABEL]: "nat", [NODE_LABEL]: "other" } }],
+  ])("writes no slice of its node with %s", async (_, fields) => {
+    const kubeconfig = await agentOn("chart-node-5");
+    const { all } = await apply(kubeconfig, slice("nat", "chart-node-5", fields));
+    expect(all).toContain("has the labels coil.cybozu.com/egress: EGRESS and coil.cybozu.com/node: NODE");
+  });
+
+  test("puts back the labels of its slice that somebody took away", async () => {
+    const kubeconfig = await agentOn("chart-node-6");
+    const own = slice("nat", "chart-node-6");
+    await apply(kubeconfig, own);
+    const name = sliceName("nat", "chart-node-6");
+    await run(["label", "egressclientslice", name, "-n", NAMESPACE, `${NODE_LABEL}-`]);
+    const { exitCode, all } = await apply(kubeconfig, own);
+    expect(exitCode, all).toBe(0);
+    await remove(name);
   });
 
   test("changes and deletes no slice of another node", async () => {
     const kubeconfig = await agentOn("chart-node-3");
-    await run(["create", "-f", "-"], { input: slice("foreign", "chart-node-4") });
-    const label = await run(["label", "egressclientslice", "foreign", "a=b", "-n", NAMESPACE], {
-      kubeconfig,
-    });
-    expect(label.all).toContain("may not write the EgressClientSlice of chart-node-4");
-    const removal = await run(["delete", "egressclientslice", "foreign", "-n", NAMESPACE], { kubeconfig });
+    const foreign = sliceName("nat", "chart-node-4");
+    await run(["create", "-f", "-"], { input: slice("nat", "chart-node-4") });
+    const change = await apply(kubeconfig, slice("nat", "chart-node-4"));
+    expect(change.all).toContain("may not write the EgressClientSlice of chart-node-4");
+    const removal = await remove(foreign, kubeconfig);
     expect(removal.all).toContain("may not write the EgressClientSlice of chart-node-4");
     // People and the operator are not agents.
-    expect((await run(["delete", "egressclientslice", "foreign", "-n", NAMESPACE])).exitCode).toBe(0);
+    expect((await remove(foreign)).exitCode).toBe(0);
   });
 
   test("writes nothing with a token that names no node", async () => {
