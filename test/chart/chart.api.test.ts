@@ -83,6 +83,8 @@ describe("the samples", () => {
   });
 });
 
+type Right = [account: string, verb: string, resource: string];
+
 describe("the rights", () => {
   const may = async (account: string, verb: string, what: string): Promise<boolean> => {
     const [plural = "", subresource = ""] = what.split("/");
@@ -100,12 +102,12 @@ describe("the rights", () => {
     return status.allowed;
   };
 
-  test.each([
+  test.each<Right>([
     ["egress-nat-operator", "patch", "deployments.apps"],
     ["egress-nat-operator", "patch", "egresses.coil.cybozu.com/status"],
     ["egress-nat-operator", "delete", "egressclientslices.coil.cybozu.com"],
     ...["list", "watch", "create", "patch", "delete"].map(
-      (verb) => ["egress-nat-node-agent", verb, "egressclientslices.coil.cybozu.com"] as const,
+      (verb) => ["egress-nat-node-agent", verb, "egressclientslices.coil.cybozu.com"] satisfies Right,
     ),
     ["egress-nat-node-agent", "watch", "egresses.coil.cybozu.com"],
     ["egress-nat-node-agent", "watch", "endpointslices.discovery.k8s.io"],
@@ -114,7 +116,7 @@ describe("the rights", () => {
     expect(await may(account, verb, resource)).toBe(true);
   });
 
-  test.each([
+  test.each<Right>([
     ["egress-nat-operator", "get", "secrets"],
     ["egress-nat-operator", "list", "pods"],
     ["egress-nat-operator", "create", "pods/exec"],
@@ -134,7 +136,7 @@ describe("the rights", () => {
     ["egress-nat-node-agent", "get", "egresses.coil.cybozu.com"],
     ["egress-nat-node-agent", "get", "endpointslices.discovery.k8s.io"],
     ...["get", "update", "deletecollection"].map(
-      (verb) => ["egress-nat-node-agent", verb, "egressclientslices.coil.cybozu.com"] as const,
+      (verb) => ["egress-nat-node-agent", verb, "egressclientslices.coil.cybozu.com"] satisfies Right,
     ),
   ])("do not let %s %s %s", async (account, verb, resource) => {
     expect(await may(account, verb, resource)).toBe(false);
