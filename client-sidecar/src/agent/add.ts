@@ -66,6 +66,7 @@ export class Adder {
     const { networks, logger } = this.#options;
     const facts = await this.#facts(request, signal);
     if (facts.annotations[GATEWAY_ANNOTATION] === "true") {
+      this.#assertGateway(request.pod);
       await networks.prepareGateway(request.netns);
       logger.info({ pod: request.pod }, "prepared a gateway's network namespace");
     }
@@ -169,6 +170,19 @@ export class Adder {
         ? `Egress ${namespace}/${name} has no gateway that is ready`
         : `no gateway of Egress ${namespace}/${name} answered the heartbeat ${waited}: ${silent.join(", ")}`,
       `a NetworkPolicy in namespace ${namespace} may drop UDP 5556 from the nodes; kubectl get pods,networkpolicies -n ${namespace}`,
+    );
+  }
+
+  /**
+   * Any author of a pod can write the annotation, a label or an owner. But only some may make pods where an Egress is: that
+   * namespace admits privileged ones, which may set these sysctls by themselves.
+   */
+  #assertGateway({ namespace, name }: PodReference): void {
+    if (this.#options.view.hasEgressIn(namespace)) return;
+    throw new CniError(
+      CniErrorCode.tryAgainLater,
+      `pod ${namespace}/${name} has the annotation ${GATEWAY_ANNOTATION}, but there is no Egress in its namespace`,
+      `only the operator sets it, on the gateways of an Egress: remove it; kubectl get egress -n ${namespace}`,
     );
   }
 

@@ -253,10 +253,22 @@ describe("a client's ADD", () => {
     expect(await sliceAddresses("nat")).toContain(addressOf("c1"));
   });
 
-  it("prepares the network namespace of a gateway", async () => {
+  it("lets a gateway forward packets", async () => {
+    await createEgress("nat", []);
     await startAgent();
-    expect((await run("ADD", "c1", { "coil.cybozu.com/egress-gateway": "true" })).exitCode).toBe(0);
+    const gateway = { "coil.cybozu.com/egress-gateway": "true" };
+    expect((await run("ADD", "c1", gateway, { podNamespace: namespace })).exitCode).toBe(0);
     expect(networks.gateways).toEqual(new Set(["/run/netns/c1"]));
+  });
+
+  it("lets nobody forward packets by a gateway's annotation where there is no Egress", async () => {
+    await createEgress("nat", []);
+    await startAgent();
+    expect(await run("ADD", "c1", { "coil.cybozu.com/egress-gateway": "true" })).toMatchObject({
+      exitCode: 1,
+      result: { code: 11, msg: expect.stringMatching(/apps\/pod-c1 .*there is no Egress in its namespace/) },
+    });
+    expect(networks.gateways).toEqual(new Set());
   });
 });
 

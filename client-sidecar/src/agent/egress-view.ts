@@ -67,6 +67,7 @@ export interface Gateway {
 export interface EgressView {
   egress(reference: EgressReference): EgressFacts | undefined;
   gateways(reference: EgressReference): readonly Gateway[];
+  hasEgressIn(namespace: string): boolean;
 }
 
 /** "namespace/name": how an Egress is named to people, and in maps. */
@@ -82,6 +83,7 @@ export class CachedEgressView implements EgressView {
   constructor(egresses: Store<EgressFacts>, endpointSlices: Store<EndpointSlice>) {
     this.#egresses = egresses;
     this.#endpointSlices = endpointSlices;
+    egresses.addIndex("namespace", ({ metadata }) => [metadata.namespace]);
     endpointSlices.addIndex("egress", indexByEgress);
   }
 
@@ -91,6 +93,10 @@ export class CachedEgressView implements EgressView {
 
   gateways({ namespace, name }: EgressReference): readonly Gateway[] {
     return mergeEndpoints(this.#endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`));
+  }
+
+  hasEgressIn(namespace: string): boolean {
+    return this.#egresses.byIndex("namespace", namespace).length > 0;
   }
 
   /** @param listener is told which Egress changed, in its spec, its status or its gateways */

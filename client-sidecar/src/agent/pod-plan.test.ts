@@ -15,7 +15,7 @@ const DRAINING: Gateway = { name: "nat-2", addresses: ["10.244.1.8"], ready: fal
 const DEAD: Gateway = { name: "nat-3", addresses: ["10.244.1.9"], ready: false, serving: false };
 
 function viewOf(object: EgressFacts | undefined, gateways: readonly Gateway[]): EgressView {
-  return { egress: () => object, gateways: () => gateways };
+  return { egress: () => object, gateways: () => gateways, hasEgressIn: () => true };
 }
 
 describe("annotations", () => {
