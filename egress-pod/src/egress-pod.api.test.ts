@@ -40,9 +40,6 @@ class FakeGateway implements GatewayPort {
   readonly clients = new Map<string, readonly string[]>();
   failure: FounatError | undefined;
 
-  async init() {
-    this.#fail();
-  }
   async configure(config: GatewayConfig) {
     this.#fail();
     this.config = config;

@@ -28,17 +28,19 @@ function recorder() {
     calls.push(`${call} ${JSON.stringify(detail)}`);
     if (failing.has(call)) throw new Error(`${call} failed`);
   };
-  const sync = new GatewaySync((created) => ({
-    init: async () => record("init", created.destinations),
-    configure: async ({ destinations }) => record("configure", destinations),
-    sync: async (clients) =>
-      record(
-        "sync",
-        [...clients].map(({ id }) => id),
-      ),
-    update: async ({ put = [], remove = [] }) =>
-      record("update", { put: [...put].map(({ id }) => id), remove: [...remove] }),
-  }));
+  const sync = new GatewaySync(({ destinations: created }) => {
+    record("create", created);
+    return {
+      configure: async ({ destinations }) => record("configure", destinations),
+      sync: async (clients) =>
+        record(
+          "sync",
+          [...clients].map(({ id }) => id),
+        ),
+      update: async ({ put = [], remove = [] }) =>
+        record("update", { put: [...put].map(({ id }) => id), remove: [...remove] }),
+    };
+  });
   return { calls, failing, sync };
 }
 
@@ -49,7 +51,8 @@ test("the first state is applied in full, later ones by their differences", asyn
   await sync.apply(state(3, [B], { ...CONFIG, destinations: ["192.0.2.0/24"] }));
   await sync.apply(state(4, [B], { ...CONFIG, destinations: ["192.0.2.0/24"] }));
   expect(calls).toEqual([
-    'init ["0.0.0.0/0"]',
+    'create ["0.0.0.0/0"]',
+    'configure ["0.0.0.0/0"]',
     'sync ["a"]',
     'update {"put":["b"],"remove":[]}',
     'configure ["192.0.2.0/24"]',
@@ -71,7 +74,7 @@ test("a slice counts as applied only when the rule set is committed", async () =
   expect(sync.appliedSlices.size).toBe(0);
 });
 
-test("after an error everything is compared with the kernel again", async () => {
+test("after an error the same gateway, which knows what it could not do, compares everything with the kernel", async () => {
   const { calls, sync, failing } = recorder();
   await sync.apply(state(1, [A]));
   failing.add("update");
@@ -79,6 +82,6 @@ test("after an error everything is compared with the kernel again", async () => 
   failing.clear();
   calls.length = 0;
   await sync.apply(state(2, [A, B]));
-  expect(calls).toEqual(['init ["0.0.0.0/0"]', 'sync ["a","b"]']);
+  expect(calls).toEqual(['configure ["0.0.0.0/0"]', 'sync ["a","b"]']);
   expect(sync.appliedClients).toBe(2);
 });

@@ -4,20 +4,17 @@ import { changeOf } from "./clients.ts";
 import type { DesiredState } from "./desired-state.ts";
 
 /** The part of founat's gateway that is used here. */
-export type GatewayPort = Pick<Gateway, "init" | "configure" | "sync" | "update">;
-
-interface Applied {
-  readonly gateway: GatewayPort;
-  readonly state: DesiredState;
-}
+export type GatewayPort = Pick<Gateway, "configure" | "sync" | "update">;
 
 const NO_SLICES: ReadonlyMap<string, number> = new Map();
 
 /** Brings the kernel to desired states, and knows what it holds. */
 export class GatewaySync {
   readonly #createGateway: (config: GatewayConfig) => GatewayPort;
+  /** One for good: it remembers whose flows it could not end yet. */
+  #gateway: GatewayPort | undefined;
   /** Undefined while it is not certain what the kernel holds. */
-  #applied: Applied | undefined;
+  #applied: DesiredState | undefined;
 
   constructor(createGateway: (config: GatewayConfig) => GatewayPort) {
     this.#createGateway = createGateway;
@@ -25,7 +22,7 @@ export class GatewaySync {
 
   /** The slices whose clients the kernel serves: UID -> generation. */
   get appliedSlices(): ReadonlyMap<string, number> {
-    return this.#applied?.state.slices ?? NO_SLICES;
+    return this.#applied?.slices ?? NO_SLICES;
   }
 
   /** Whether it is known what the kernel holds. */
@@ -35,7 +32,7 @@ export class GatewaySync {
 
   /** The number of clients that the kernel serves. */
   get appliedClients(): number {
-    return this.#applied?.state.clients.size ?? 0;
+    return this.#applied?.clients.size ?? 0;
   }
 
   /**
@@ -44,28 +41,25 @@ export class GatewaySync {
    * @throws FounatError; the next call then compares everything with the kernel
    */
   async apply(state: DesiredState): Promise<void> {
+    this.#gateway ??= this.#createGateway(state.config);
     try {
-      const gateway = this.#applied
-        ? await applyChange(this.#applied, state)
-        : await this.#applyInFull(state);
-      this.#applied = { gateway, state };
+      if (this.#applied === undefined) await applyInFull(this.#gateway, state);
+      else await applyChange(this.#gateway, this.#applied, state);
+      this.#applied = state;
     } catch (error) {
       this.#applied = undefined;
       throw error;
     }
   }
-
-  async #applyInFull({ config, clients }: DesiredState): Promise<GatewayPort> {
-    const gateway = this.#createGateway(config);
-    await gateway.init();
-    await gateway.sync(clients.values());
-    return gateway;
-  }
 }
 
-async function applyChange({ gateway, state: before }: Applied, state: DesiredState): Promise<GatewayPort> {
+async function applyInFull(gateway: GatewayPort, { config, clients }: DesiredState): Promise<void> {
+  await gateway.configure(config);
+  await gateway.sync(clients.values());
+}
+
+async function applyChange(gateway: GatewayPort, before: DesiredState, state: DesiredState): Promise<void> {
   if (!isDeepStrictEqual(before.config, state.config)) await gateway.configure(state.config);
   const change = changeOf(before.clients, state.clients);
   if (change.put.length + change.remove.length > 0) await gateway.update(change);
-  return gateway;
 }

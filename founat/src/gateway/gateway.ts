@@ -14,7 +14,7 @@ export class Gateway {
   readonly #kernel: Kernel;
   readonly #logger: Logger;
   #config: GatewayConfig;
-  /** Undefined until the kernel has been read, and after a failure that leaves its state unknown. */
+  /** Undefined until the kernel has been read, and after a failure: its state is not known then. */
   #book: PeerBook | undefined;
   /** Addresses that were taken from a client and whose flows may still be there. */
   readonly #flowsToEnd = new Set<string>();
@@ -102,12 +102,7 @@ export class Gateway {
       ...endFlowsStep(this.#flowsToEnd),
     ];
     if (steps.length === 0) return;
-    try {
-      await this.#kernel.run(steps);
-    } catch (error) {
-      this.#book = undefined;
-      throw error;
-    }
+    await this.#kernel.run(steps);
     book.commit(changes);
     this.#flowsToEnd.clear();
     this.#logger.debug({ put: changes.put.size, removed: changes.removed.size }, "gateway clients changed");
@@ -115,7 +110,9 @@ export class Gateway {
 
   #inOrder(work: () => Promise<void>): Promise<void> {
     const result = this.#last.then(work);
-    this.#last = result.catch(() => undefined);
+    this.#last = result.catch(() => {
+      this.#book = undefined;
+    });
     return result;
   }
 }
