@@ -12,7 +12,7 @@ import {
 } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import { desiredState } from "./desired-state.ts";
-import { type GatewayEgress, parseEgress } from "./egress.ts";
+import { type GatewayEgress, gatewayConfig, parseEgress } from "./egress.ts";
 import { type GatewayPort, GatewaySync } from "./gateway-sync.ts";
 import type { Metrics } from "./metrics.ts";
 import { type GatewaySlice, parseSlice } from "./slice.ts";
@@ -127,9 +127,13 @@ export class EgressPod {
   }
 
   async #bringUpToDate() {
-    if (!this.#synced) return done;
     const [egress] = this.#egresses.list();
     const { clusterRanges, logger, metrics } = this.#options;
+    if (!this.#synced) {
+      // Ten thousand clients take a while to arrive.
+      if (egress !== undefined) await this.#sync.prepare(gatewayConfig(egress, clusterRanges));
+      return done;
+    }
     const state = desiredState(egress, this.#slices.list(), clusterRanges);
     try {
       await this.#sync.apply(state);

@@ -85,3 +85,29 @@ test("after an error the same gateway, which knows what it could not do, compare
   expect(calls).toEqual(['configure ["0.0.0.0/0"]', 'sync ["a","b"]']);
   expect(sync.appliedClients).toBe(2);
 });
+
+test("what was prepared is not done again; another configuration is", async () => {
+  const { calls, sync } = recorder();
+  await sync.prepare(CONFIG);
+  await sync.prepare(CONFIG);
+  await sync.apply(state(1, [A]));
+  expect(calls).toEqual(['create ["0.0.0.0/0"]', 'configure ["0.0.0.0/0"]', 'sync ["a"]']);
+  const other = recorder();
+  await other.sync.prepare(CONFIG);
+  await other.sync.apply(state(1, [A], { ...CONFIG, destinations: ["192.0.2.0/24"] }));
+  expect(other.calls.slice(1)).toEqual([
+    'configure ["0.0.0.0/0"]',
+    'configure ["192.0.2.0/24"]',
+    'sync ["a"]',
+  ]);
+});
+
+test("after a failure nothing counts as prepared", async () => {
+  const { calls, failing, sync } = recorder();
+  await sync.prepare(CONFIG);
+  failing.add("sync");
+  await expect(sync.apply(state(1, [A]))).rejects.toThrow("sync failed");
+  failing.clear();
+  await sync.apply(state(1, [A]));
+  expect(calls.slice(-2)).toEqual(['configure ["0.0.0.0/0"]', 'sync ["a"]']);
+});

@@ -15,6 +15,8 @@ export class GatewaySync {
   #gateway: GatewayPort | undefined;
   /** Undefined while it is not certain what the kernel holds. */
   #applied: DesiredState | undefined;
+  /** What the gateway is configured for already when the first state comes. */
+  #prepared: GatewayConfig | undefined;
 
   constructor(createGateway: (config: GatewayConfig) => GatewayPort) {
     this.#createGateway = createGateway;
@@ -36,6 +38,18 @@ export class GatewaySync {
   }
 
   /**
+   * Does what can be done before it is known who the clients are; those that the kernel has stay.
+   *
+   * @throws FounatError
+   */
+  async prepare(config: GatewayConfig): Promise<void> {
+    if (isDeepStrictEqual(this.#prepared, config)) return;
+    this.#gateway ??= this.#createGateway(config);
+    await this.#gateway.configure(config);
+    this.#prepared = config;
+  }
+
+  /**
    * Applies a state: by its differences from the last one where that was applied without an error, else in full.
    *
    * @throws FounatError; the next call then compares everything with the kernel
@@ -43,7 +57,7 @@ export class GatewaySync {
   async apply(state: DesiredState): Promise<void> {
     this.#gateway ??= this.#createGateway(state.config);
     try {
-      if (this.#applied === undefined) await applyInFull(this.#gateway, state);
+      if (this.#applied === undefined) await this.#applyInFull(this.#gateway, state);
       else await applyChange(this.#gateway, this.#applied, state);
       this.#applied = state;
     } catch (error) {
@@ -51,11 +65,13 @@ export class GatewaySync {
       throw error;
     }
   }
-}
 
-async function applyInFull(gateway: GatewayPort, { config, clients }: DesiredState): Promise<void> {
-  await gateway.configure(config);
-  await gateway.sync(clients.values());
+  async #applyInFull(gateway: GatewayPort, { config, clients }: DesiredState): Promise<void> {
+    const prepared = this.#prepared;
+    this.#prepared = undefined;
+    if (!isDeepStrictEqual(prepared, config)) await gateway.configure(config);
+    await gateway.sync(clients.values());
+  }
 }
 
 async function applyChange(gateway: GatewayPort, before: DesiredState, state: DesiredState): Promise<void> {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
 import { EgressPod, Metrics } from "@egress-nat/egress-pod";
 import { Gateway, kernelHere, prepareGatewayNetns } from "@egress-nat/founat";
@@ -51,7 +52,6 @@ const pod = new EgressPod({
   createGateway: (config) => {
     const gateway = new Gateway(config, { kernel, logger });
     return {
-      init: () => gateway.init(),
       configure: (changed) => gateway.configure(changed),
       sync: (clients) => gateway.sync(clients).then(commit),
       update: (change) => gateway.update(change).then(commit),
@@ -84,7 +84,11 @@ function commit(): void {
 async function* chunks(path: string): AsyncGenerator<Buffer> {
   const body = lists.get(path) ?? Buffer.alloc(0);
   if (path === collection(SLICE_RESOURCE)) startedAt = performance.now();
-  for (let at = 0; at < body.length; at += CHUNK_BYTES) yield body.subarray(at, at + CHUNK_BYTES);
+  for (let at = 0; at < body.length; at += CHUNK_BYTES) {
+    // As a socket does: between two chunks the program sees to whatever else has happened.
+    await nextTurn();
+    yield body.subarray(at, at + CHUNK_BYTES);
+  }
 }
 
 async function* events(): AsyncGenerator<Buffer> {
