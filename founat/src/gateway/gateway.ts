@@ -2,6 +2,7 @@ import type { Kernel, Step } from "../kernel.ts";
 import type { Logger } from "../logger.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayClient, GatewayConfig } from "./config.ts";
+import { masqueradedSources, READ_FLOWS } from "./flows.ts";
 import { endFlowsScript, PeerBook, type PeerChanges, peerScript } from "./peers.ts";
 import { planGateway } from "./plan.ts";
 import { checkSysctls, gatewayFacts, peersOf, readGatewayState } from "./state.ts";
@@ -18,6 +19,8 @@ export class Gateway {
   #book: PeerBook | undefined;
   /** Addresses that were taken from a client and whose flows may still be there. */
   readonly #flowsToEnd = new Set<string>();
+  /** Whether the flows are ended that a former process left when it was killed between two steps of a change. */
+  #leftoversEnded = false;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -57,6 +60,7 @@ export class Gateway {
     return this.#inOrder(async () => {
       const book = await this.#knownPeers();
       await this.#change(book, book.sync(list));
+      await this.#endLeftovers(book);
     });
   }
 
@@ -106,6 +110,14 @@ export class Gateway {
     book.commit(changes);
     this.#flowsToEnd.clear();
     this.#logger.debug({ put: changes.put.size, removed: changes.removed.size }, "gateway clients changed");
+  }
+
+  async #endLeftovers({ peers }: PeerBook): Promise<void> {
+    if (this.#leftoversEnded) return;
+    const sources = masqueradedSources(await this.#kernel.run(READ_FLOWS));
+    const strangers = [...sources].filter((source) => !peers.has(source));
+    await this.#kernel.run(endFlowsStep(new Set(strangers)));
+    this.#leftoversEnded = true;
   }
 
   #inOrder(work: () => Promise<void>): Promise<void> {

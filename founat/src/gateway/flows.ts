@@ -1,0 +1,22 @@
+import { FAMILIES } from "../family.ts";
+import type { Step } from "../kernel.ts";
+
+/** The steps whose output {@link masqueradedSources} takes. */
+export const READ_FLOWS: readonly Step[] = FAMILIES.map((family) => ({
+  file: "conntrack",
+  args: ["-L", "-f", family],
+}));
+
+/** Original tuple, then what a reply looks like. */
+const FLOW = /^.*?\bsrc=(\S+) .*?\bsrc=\S+ dst=(\S+)/gm;
+
+/** The sources of flows that leave with another address: those of clients, for a gateway masquerades nothing else. */
+export function masqueradedSources(listings: readonly string[]): ReadonlySet<string> {
+  const sources = new Set<string>();
+  for (const listing of listings) {
+    for (const [, source = "", replyTo = ""] of listing.matchAll(FLOW)) {
+      if (source !== replyTo) sources.add(source);
+    }
+  }
+  return sources;
+}
