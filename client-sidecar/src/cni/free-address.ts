@@ -14,6 +14,6 @@ export function assertFree(state: Pick<NodeState, "isTrusted">, addresses: reado
   throw new CniError(
     CniErrorCode.tryAgainLater,
     `address ${trusted} belongs or belonged to a client of an Egress, and a gateway may still trust it`,
-    `it is free when the node agent of egress-nat has withdrawn it, within seconds; ${AGENT_REMEDY}`,
+    `it is free when all gateways have let go of it, as a rule within seconds; the log of the node agent names one that does not answer: ${AGENT_REMEDY}`,
   );
 }

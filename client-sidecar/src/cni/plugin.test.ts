@@ -91,6 +91,9 @@ describe("ADD of a pod that is no client", () => {
       cniVersion: "1.0.0",
       code: 11,
       msg: expect.stringMatching(/address fd00:244::5 belongs or belonged to a client/),
+      details: expect.stringMatching(
+        /the log of the node agent names one that does not answer: .*kubectl get pods/,
+      ),
     });
   });
 
