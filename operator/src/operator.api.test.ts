@@ -258,7 +258,7 @@ describe("one operator", () => {
     // This API server has no garbage collector.
     for (const kind of WITHOUT_BUDGET) await play.delete(CHILD_RESOURCES[kind], "again");
     await expect.poll(() => play.kinds("again"), eventually).toEqual(WITHOUT_BUDGET);
-    expect((await play.status("again"))?.serviceIPs).not.toEqual([]);
+    await expect.poll(async () => (await play.status("again"))?.serviceIPs ?? [], eventually).not.toEqual([]);
   });
 
   test("does not let one Egress that the API server refuses hold up others", async () => {
