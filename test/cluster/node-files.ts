@@ -91,8 +91,10 @@ function kubeletConfig(plan: ClusterPlan): object {
     podLogsDir: "/var/log/pods",
     volumePluginDir: "/var/lib/kubelet/volumeplugins",
     failSwapOn: false,
-    // The disk is thrown away and large enough; only memory can run out.
-    evictionHard: { "memory.available": "50Mi" },
+    // The disk is thrown away, and it and the memory are large enough: nothing is measured in order to evict pods.
+    evictionHard: {},
+    localStorageCapacityIsolation: false,
+    volumeStatsAggPeriod: "-1s",
     imageGCHighThresholdPercent: 100,
     enforceNodeAllocatable: [],
     // Image tarballs are the only source of images, and events are what the tests look at.

@@ -28,6 +28,8 @@ done
 mount --make-rshared /
 
 export PATH=$NODE_DISK/bin:$PATH
+# Memory is plenty and emulated processors are slow: the Go programs collect their garbage seldom.
+export GOGC=400
 start() { # NAME COMMAND...
   local name=$1
   shift

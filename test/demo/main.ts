@@ -64,7 +64,8 @@ async function demo(): Promise<void> {
 async function perform(cluster: Cluster): Promise<Proof> {
   const kubectl = new Kubectl(cluster.kubectlCommand);
   const nodes = cluster.nodes.map(({ name }) => name);
-  const { proof } = await new Listr<{ proof: Proof }>(
+  const scene: { proof?: Proof } = {};
+  await new Listr(
     [
       {
         title: "The images of this checkout on every node",
@@ -77,9 +78,9 @@ async function perform(cluster: Cluster): Promise<Proof> {
       },
       {
         title: "What the internet sees",
-        task: async (context) => {
+        task: async () => {
           const seen = await witnesses(kubectl, nodes, cluster.plan.internet.wide);
-          context.proof = prove(seen, await gatewaysOf(kubectl, EGRESS));
+          scene.proof = prove(seen, await gatewaysOf(kubectl, EGRESS));
         },
       },
     ],
@@ -88,5 +89,5 @@ async function perform(cluster: Cluster): Promise<Proof> {
       rendererOptions: { timer: PRESET_TIMER },
     },
   ).run();
-  return proof;
+  return scene.proof as Proof;
 }

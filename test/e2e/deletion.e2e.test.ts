@@ -1,21 +1,21 @@
 import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { z } from "zod";
 import { waitUntil } from "../system/wait-until.ts";
-import { clientOf, egress, probePod, scriptPod } from "../workload/manifests.ts";
+import { clientOf, egress, probePod } from "../workload/manifests.ts";
 import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { uniqueText } from "./kit/evidence.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { withoutNodeAgents } from "./kit/product.ts";
-import { describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf, podEvents, world } from "./kit/world.ts";
+import {
+  describeOnline,
+  gatewaysOf,
+  gatewaysReady,
+  kubectl,
+  nodeOf,
+  sliceAddresses,
+  world,
+} from "./kit/world.ts";
 
 const WITHDRAWAL_MS = 5_000;
-/** Where host-local keeps, for each range, the address that it gave out last (plugins/ipam/host-local). */
-const HOST_LOCAL = "/host/var/lib/cni/networks";
-
-const Slices = z.object({
-  items: z.array(z.object({ clients: z.array(z.object({ addresses: z.array(z.string()) })).default([]) })),
-});
 
 const pod = probePod({
   name: "leaver",
@@ -39,43 +39,11 @@ describeOnline("a client that is deleted", (internet) => {
     });
   });
 
-  test("can go while its agent is down, and its address waits until it is withdrawn", {
-    timeout: 600_000,
-  }, async () => {
-    await kubectl.apply(pod);
-    const leaver = await ProbePod.ready(kubectl, NAMESPACE, pod.metadata.name);
-    const node = await nodeOf(leaver);
-    const heir = scriptPod(
-      { name: "heir", namespace: NAMESPACE, image: world.image, node: leaver.node },
-      "sleep infinity",
-    );
-    try {
-      await withoutNodeAgents(async () => {
-        await kubectl.delete([pod]);
-        expect(await sliceAddresses()).toContain(leaver.ipv4);
-        await node.run(`
-          for last in ${HOST_LOCAL}/*/last_reserved_ip.0; do echo -n ${before(leaver.ipv4)} > "$last"; done`);
-        await kubectl.apply(heir);
-        await waitUntil(
-          async () => (await podEvents(heir)).some((message) => message.includes(leaver.ipv4)),
-          {
-            what: `an event of pod heir that names ${leaver.ipv4}`,
-            timeoutMs: 60_000,
-            intervalMs: 1000,
-            explain: async () => (await podEvents(heir)).join("\n"),
-          },
-        );
-      });
-      await kubectl.wait(["pod", "heir", "-n", NAMESPACE], "condition=Ready");
-      expect(await sliceAddresses()).not.toContain(leaver.ipv4);
-    } finally {
-      await kubectl.delete([pod, heir], { wait: false });
-    }
-  });
-
   /** What the slices and the gateways still hold of a client. */
   async function tracesOf({ ipv4, ipv6 }: ProbePod): Promise<string[]> {
-    const slices = (await sliceAddresses()).filter((address) => [ipv4, ipv6].includes(address));
+    const slices = (await sliceAddresses(INTERNET_EGRESS)).filter((address) =>
+      [ipv4, ipv6].includes(address),
+    );
     const gateways = await gatewaysOf(INTERNET_EGRESS);
     const kernels = await Promise.all(
       gateways.map(async (gateway) => {
@@ -89,11 +57,6 @@ describeOnline("a client that is deleted", (internet) => {
       }),
     );
     return [...slices.map((address) => `slice: ${address}`), ...kernels.flat()];
-  }
-
-  async function sliceAddresses(): Promise<string[]> {
-    const { items } = await kubectl.get(Slices, "egressclientslices", "-n", INTERNET_EGRESS.namespace);
-    return items.flatMap(({ clients }) => clients.flatMap(({ addresses }) => addresses));
   }
 });
 
@@ -114,8 +77,9 @@ describeOnline("an Egress that is deleted", (internet) => {
   });
 
   beforeAll(async () => {
-    await kubectl.apply(object, orphan);
+    await kubectl.apply(object);
     await gatewaysReady(DOOMED);
+    await kubectl.apply(orphan);
   });
   afterAll(() => kubectl.delete([object, orphan], { wait: false }));
 
@@ -158,9 +122,3 @@ describeOnline("an Egress that is deleted", (internet) => {
     return [...new Set(names.split("\n").filter((kind) => kind !== ""))].toSorted();
   }
 });
-
-/** The IPv4 address before another. */
-function before(address: string): string {
-  const bytes = address.split(".").map(Number);
-  return [...bytes.slice(0, 3), (bytes[3] ?? 0) - 1].join(".");
-}

@@ -7,27 +7,28 @@ import { describeOnline, gatewaysOf, gatewaysReady, kubectl, world } from "./kit
 const V4 = { namespace: INTERNET_EGRESS.namespace, name: "v4" };
 const V6 = { namespace: INTERNET_EGRESS.namespace, name: "v6" };
 
-const objects = [
+const egresses = [
   egress(V4, { destinations: ["0.0.0.0/0"], replicas: 1 }),
   egress(V6, { destinations: ["::/0"], replicas: 1 }),
-  ...[V4, V6].map((name) =>
-    probePod({
-      name: `client-${name.name}`,
-      namespace: NAMESPACE,
-      image: world.image,
-      annotations: clientOf(name),
-    }),
-  ),
 ];
+const clients = [V4, V6].map((name) =>
+  probePod({
+    name: `client-${name.name}`,
+    namespace: NAMESPACE,
+    image: world.image,
+    annotations: clientOf(name),
+  }),
+);
 
 // Dual stack is what all other cases are about.
 describeOnline("an Egress of one address family", (internet) => {
   beforeAll(async () => {
-    await kubectl.apply(...objects);
+    await kubectl.apply(...egresses);
     await Promise.all([V4, V6].map(gatewaysReady));
+    await kubectl.apply(...clients);
   });
 
-  afterAll(() => kubectl.delete(objects, { wait: false }));
+  afterAll(() => kubectl.delete([...clients, ...egresses], { wait: false }));
 
   test("for IPv4 takes IPv4 through the gateway and leaves IPv6 as it was", async () => {
     const client = await ProbePod.ready(kubectl, NAMESPACE, "client-v4");

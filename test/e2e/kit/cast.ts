@@ -37,6 +37,9 @@ export const MALLORYS_SERVICE = {
   },
 } as const satisfies Manifest;
 
+/** Long enough for a busy machine without hardware virtualization. */
+const PATIENCE_MS = 600_000;
+
 /** Applies the Egresses that all test files use, and the cast, and waits until all of it is ready. */
 export async function setTheStage(
   kubectl: Kubectl,
@@ -55,13 +58,15 @@ export async function setTheStage(
   await kubectl.apply(
     await probeProgram(NAMESPACE),
     MALLORYS_SERVICE,
-    ...players(image, first, second),
+    bystander(image, first),
     ...nodes.map(shell),
   );
+  // A client that comes before its gateways is turned away, and tried again after a while.
   for (const { namespace, name } of [INTERNET_EGRESS, OFFICE_EGRESS]) {
-    await kubectl.wait(["egress", name, "-n", namespace], "condition=Available", 180_000);
+    await kubectl.wait(["egress", name, "-n", namespace], "condition=Available", PATIENCE_MS);
   }
-  await kubectl.wait(["pods", "--all", "-n", NAMESPACE], "condition=Ready", 240_000);
+  await kubectl.apply(...clients(image, first, second));
+  await kubectl.wait(["pods", "--all", "-n", NAMESPACE], "condition=Ready", PATIENCE_MS);
 
   function shell(node: string): Manifest {
     return nodeShell({ name: nodeShellName(node), namespace: NAMESPACE, node, image });
@@ -74,7 +79,7 @@ export async function clearTheStage(kubectl: Kubectl): Promise<void> {
   await kubectl.delete([INTERNET_EGRESS.namespace, OFFICE_EGRESS.namespace].map(namespace));
 }
 
-function players(image: string, first: string, second: string): Manifest[] {
+function clients(image: string, first: string, second: string): Manifest[] {
   const common = { namespace: NAMESPACE, image };
   return [
     probePod({ ...common, name: CAST.alice, node: first, annotations: clientOf(INTERNET_EGRESS) }),
@@ -85,14 +90,16 @@ function players(image: string, first: string, second: string): Manifest[] {
       node: second,
       annotations: clientOf(INTERNET_EGRESS, OFFICE_EGRESS),
     }),
-    probePod({
-      ...common,
-      name: CAST.mallory,
-      node: first,
-      labels: { app: CAST.mallory },
-      capabilities: ["NET_ADMIN", "NET_RAW"],
-    }),
   ];
+}
+
+function bystander(image: string, node: string): Manifest {
+  return probePod({
+    ...{ namespace: NAMESPACE, image, node },
+    name: CAST.mallory,
+    labels: { app: CAST.mallory },
+    capabilities: ["NET_ADMIN", "NET_RAW"],
+  });
 }
 
 function narrowDestinations(internet: InternetAccess | undefined): string[] {

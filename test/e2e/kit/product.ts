@@ -5,16 +5,16 @@ const AGENTS = ["daemonset/egress-nat-node-agent", "-n", RELEASE.namespace] as c
 const ABSENT = { spec: { template: { spec: { nodeSelector: { "e2e/no-such-node": "true" } } } } };
 const PRESENT = { spec: { template: { spec: { nodeSelector: { "e2e/no-such-node": null } } } } };
 
-/** Takes the node agents away from all nodes while a function runs; they are back and ready when it has ended. */
-export async function withoutNodeAgents(during: () => Promise<void>): Promise<void> {
+/** Takes the node agents away from all nodes, until {@link bringBackNodeAgents}. */
+export async function takeAwayNodeAgents(): Promise<void> {
   await kubectl.run(["patch", ...AGENTS, "--type=merge", "-p", JSON.stringify(ABSENT)]);
-  try {
-    await kubectl.run(["wait", "--for=delete", "pods", ...podsOf("node-agent"), "--timeout=120s"]);
-    await during();
-  } finally {
-    await kubectl.run(["patch", ...AGENTS, "--type=merge", "-p", JSON.stringify(PRESENT)]);
-    await nodeAgentsReady();
-  }
+  await kubectl.run(["wait", "--for=delete", "pods", ...podsOf("node-agent"), "--timeout=120s"]);
+}
+
+/** Returns when the node agents are ready. */
+export async function bringBackNodeAgents(): Promise<void> {
+  await kubectl.run(["patch", ...AGENTS, "--type=merge", "-p", JSON.stringify(PRESENT)]);
+  await nodeAgentsReady();
 }
 
 export async function nodeAgentsReady(): Promise<void> {

@@ -84,6 +84,16 @@ export async function serviceOf({ namespace, name }: EgressName): Promise<BothFa
   };
 }
 
+const Slices = z.object({
+  items: z.array(z.object({ clients: z.array(z.object({ addresses: z.array(z.string()) })).default([]) })),
+});
+
+/** The addresses of all clients in the slices of an Egress's namespace. */
+export async function sliceAddresses({ namespace }: EgressName): Promise<string[]> {
+  const { items } = await kubectl.get(Slices, "egressclientslices", "-n", namespace);
+  return items.flatMap(({ clients }) => clients.flatMap(({ addresses }) => addresses));
+}
+
 const Events = z.object({ items: z.array(z.object({ message: z.string() })) });
 
 /** The messages of the events about a pod. */

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { waitUntil } from "../system/wait-until.ts";
+import { clientOf, probePod, scriptPod } from "../workload/manifests.ts";
+import { ProbePod } from "../workload/probe-pod.ts";
+import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
+import { bringBackNodeAgents, takeAwayNodeAgents } from "./kit/product.ts";
+import { Transfers } from "./kit/transfers.ts";
+import { describeOnline, kubectl, nodeOf, player, podEvents, sliceAddresses, world } from "./kit/world.ts";
+
+/** Where host-local keeps, for each range, the address that it gave out last (plugins/ipam/host-local). */
+const HOST_LOCAL = "/host/var/lib/cni/networks";
+
+const common = { namespace: NAMESPACE, image: world.image };
+const annotations = clientOf(INTERNET_EGRESS);
+const leaving = probePod({ ...common, name: "leaver", annotations });
+const bystander = scriptPod({ ...common, name: "new-bystander" }, "sleep infinity");
+const waiting = scriptPod({ ...common, name: "new-client", annotations }, "sleep infinity");
+
+describeOnline("while there is no node agent", (internet) => {
+  let transfers: Transfers;
+  let leaver: ProbePod;
+  let heir: ReturnType<typeof scriptPod>;
+
+  beforeAll(async () => {
+    await kubectl.apply(leaving);
+    leaver = await ProbePod.ready(kubectl, NAMESPACE, leaving.metadata.name);
+    heir = scriptPod({ ...common, name: "heir", node: leaver.node }, "sleep infinity");
+    transfers = await Transfers.start(internet, await Promise.all([player("alice"), player("bob")]));
+    await takeAwayNodeAgents();
+  });
+
+  afterAll(async () => {
+    await bringBackNodeAgents();
+    await kubectl.delete([leaving, bystander, waiting, heir], { wait: false });
+    await transfers.stop();
+  });
+
+  test("a new pod that is no client starts, a new client does not", async () => {
+    await kubectl.apply(bystander, waiting);
+    await kubectl.wait(["pod", bystander.metadata.name, "-n", NAMESPACE], "condition=Ready");
+    const phase = ["get", "pod", waiting.metadata.name, "-n", NAMESPACE, "-o", "jsonpath={.status.phase}"];
+    expect(await kubectl.run(phase)).toBe("Pending");
+  });
+
+  test("a client can go, and its address is given to no other pod", async () => {
+    await kubectl.delete([leaving]);
+    expect(await sliceAddresses(INTERNET_EGRESS)).toContain(leaver.ipv4);
+    const node = await nodeOf(leaver);
+    await node.run(`
+      for last in ${HOST_LOCAL}/*/last_reserved_ip.0; do echo -n ${before(leaver.ipv4)} > "$last"; done`);
+    await kubectl.apply(heir);
+    await waitUntil(async () => (await podEvents(heir)).some((message) => message.includes(leaver.ipv4)), {
+      what: `an event of pod heir that names ${leaver.ipv4}`,
+      timeoutMs: 120_000,
+      intervalMs: 1000,
+      explain: async () => (await podEvents(heir)).join("\n"),
+    });
+  });
+
+  test("transfers go on", () => transfers.goOn());
+
+  test("until it is back: the client starts, and the address is withdrawn before another pod has it", async () => {
+    await bringBackNodeAgents();
+    const pods = [waiting, heir].map(({ metadata }) => metadata.name);
+    await kubectl.wait(["pods", ...pods, "-n", NAMESPACE], "condition=Ready");
+    expect(await sliceAddresses(INTERNET_EGRESS)).not.toContain(leaver.ipv4);
+    await transfers.goOn();
+  });
+});
+
+/** The IPv4 address before another. */
+function before(address: string): string {
+  const bytes = address.split(".").map(Number);
+  return [...bytes.slice(0, 3), (bytes[3] ?? 0) - 1].join(".");
+}

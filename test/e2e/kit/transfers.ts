@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
+import { type Probe, type ProbePod, Transfer } from "../../workload/probe-pod.ts";
+import { ECHO_PORT, type Internet } from "./internet.ts";
+
+const INTERVAL_MS = 250;
+const PATIENCE_MS = 30_000;
+
+/** Endless transfers between clients and the internet, v4 and v6. */
+export class Transfers {
+  readonly #clients: readonly ProbePod[];
+  readonly #names: readonly string[];
+
+  private constructor(clients: readonly ProbePod[], names: readonly string[]) {
+    this.#clients = clients;
+    this.#names = names;
+  }
+
+  /** Starts them; they run when this returns. */
+  static async start(internet: Internet, clients: readonly ProbePod[]): Promise<Transfers> {
+    const probes = Object.entries(internet.wide).map(([name, address]): Probe => {
+      return { do: "start_transfer", name, address, port: ECHO_PORT };
+    });
+    await Promise.all(clients.map((client) => client.ask(probes)));
+    const transfers = new Transfers(clients, Object.keys(internet.wide));
+    await transfers.goOn();
+    return transfers;
+  }
+
+  /** Every transfer is unbroken, and moves on. */
+  async goOn(): Promise<void> {
+    const before = await this.#roundTrips();
+    const deadline = Date.now() + PATIENCE_MS;
+    while (true) {
+      const now = await this.#roundTrips();
+      if (now.every((count, index) => count > (before[index] ?? 0))) return;
+      expect(Date.now(), `round trips: ${before} and then ${now}`).toBeLessThan(deadline);
+      await sleep(INTERVAL_MS);
+    }
+  }
+
+  async stop(): Promise<void> {
+    const probes = this.#names.map((name): Probe => ({ do: "stop_transfer", name }));
+    await Promise.all(this.#clients.map((client) => client.ask(probes)));
+  }
+
+  async #roundTrips(): Promise<number[]> {
+    const probes = this.#names.map((name): Probe => ({ do: "transfer", name }));
+    const states = (await Promise.all(this.#clients.map((client) => client.ask(probes)))).flat();
+    return states.map((state) => {
+      const { broken, roundTrips } = Transfer.parse(state);
+      expect(broken).toBeNull();
+      return roundTrips;
+    });
+  }
+}
