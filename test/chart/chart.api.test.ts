@@ -10,6 +10,7 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { stringify } from "yaml";
 import { kubectlBinary } from "../cluster/kubectl.ts";
+import { waitUntil } from "../system/wait-until.ts";
 import { render } from "./render.ts";
 
 const NAMESPACE = "chart-test";
@@ -30,9 +31,7 @@ beforeAll(async () => {
   kubectl = await kubectlBinary();
   folder = await mkdtemp(join(tmpdir(), "egress-nat-chart-"));
   await run(["create", "namespace", NAMESPACE]);
-  const objects = (await render({}, NAMESPACE)).map((object) => stringify(object)).join("---\n");
-  const { all, exitCode } = await run(["apply", "-f", "-"], { input: objects });
-  expect(exitCode, all).toBe(0);
+  await applyChart({});
 });
 
 afterAll(async () => {
@@ -43,6 +42,12 @@ afterAll(async () => {
   transport.close();
   await rm(folder, { recursive: true, force: true });
 });
+
+async function applyChart(values: object): Promise<void> {
+  const objects = (await render(values, NAMESPACE)).map((object) => stringify(object)).join("---\n");
+  const { all, exitCode } = await run(["apply", "-f", "-"], { input: objects });
+  expect(exitCode, all).toBe(0);
+}
 
 function run(args: readonly string[], options: { input?: string; kubeconfig?: string } = {}) {
   const { input, kubeconfig = inject("kubeconfig") } = options;
@@ -62,6 +67,17 @@ async function withToken(account: string, name: string, options: readonly string
   config.users[0].user = { token };
   await writeFile(kubeconfig, JSON.stringify(config));
   return kubeconfig;
+}
+
+/** A kubeconfig with a token of the agent as kubelet asks for one: it names the node. */
+async function agentOn(node: string, spec: object = {}): Promise<string> {
+  await run(["create", "-f", "-"], {
+    input: JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: node }, spec }),
+  });
+  return withToken("egress-nat-node-agent", node, [
+    "--bound-object-kind=Node",
+    `--bound-object-name=${node}`,
+  ]);
 }
 
 /** A slice as the agent of that node writes it, with what a test cares about in place of that. */
@@ -186,17 +202,6 @@ describe("the operator", () => {
 });
 
 describe("a node agent", () => {
-  /** A kubeconfig with a token of the agent as kubelet asks for one: it names the node. */
-  async function agentOn(node: string): Promise<string> {
-    await run(["create", "-f", "-"], {
-      input: JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: node } }),
-    });
-    return withToken("egress-nat-node-agent", node, [
-      "--bound-object-kind=Node",
-      `--bound-object-name=${node}`,
-    ]);
-  }
-
   /** As the agent writes: by server-side apply. */
   function apply(kubeconfig: string, input: string) {
     const options = ["--server-side", "--force-conflicts", "--field-manager=egress-nat-node-agent"];
@@ -265,5 +270,56 @@ describe("a node agent", () => {
     const kubeconfig = await withToken("egress-nat-node-agent", "nowhere");
     const { all } = await run(["create", "-f", "-"], { input: slice("nowhere", "chart-node-1"), kubeconfig });
     expect(all).toContain("token does not name its node");
+  });
+});
+
+describe("with a startup taint, a node agent", () => {
+  const TAINT = { key: "example.com/not-ready", effect: "NoSchedule" };
+  const OTHER = { key: "example.com/dedicated", value: "db", effect: "NoSchedule" };
+  const NODE = "chart-node-7";
+  let kubeconfig: string;
+
+  beforeAll(async () => {
+    await applyChart({ nodeAgent: { startupTaint: TAINT.key } });
+    kubeconfig = await agentOn(NODE, { taints: [OTHER, TAINT] });
+    // The apiserver follows a new policy after a moment.
+    const overreach = { metadata: { labels: { mine: "yes" } } };
+    await waitUntil(async () => (await patch(NODE, overreach, "--dry-run=server")).includes("nothing else"), {
+      what: "the policy of the startup taint to hold",
+      timeoutMs: 30_000,
+      intervalMs: 200,
+      explain: () => patch(NODE, overreach, "--dry-run=server"),
+    });
+  });
+
+  const patch = async (node: string, change: object, ...options: readonly string[]) =>
+    (
+      await run(["patch", "node", node, "--type=merge", "-p", JSON.stringify(change), ...options], {
+        kubeconfig,
+      })
+    ).all;
+  const taints = async () =>
+    (await run(["get", "node", NODE, "-o", "jsonpath={.spec.taints[*].key}"])).stdout.split(" ");
+
+  test("may change nothing else, of no node", async () => {
+    await agentOn("chart-node-8", { taints: [TAINT] });
+    expect(await patch("chart-node-8", { spec: { taints: null } })).toContain(
+      "may not change the node chart-node-8",
+    );
+    expect(await patch(NODE, { spec: { taints: null } })).toContain("change no other");
+    expect(await patch(NODE, { spec: { unschedulable: true } })).toContain("change nothing else");
+    expect(await patch(NODE, { metadata: { annotations: { mine: "yes" } } })).toContain(
+      "change nothing else",
+    );
+    expect(await patch(NODE, { status: { phase: "Running" } }, "--subresource=status")).toContain(
+      "is forbidden",
+    );
+  });
+
+  test("takes it off its node, and leaves the others", async () => {
+    const before = await taints();
+    const { all, exitCode } = await run(["taint", "node", NODE, `${TAINT.key}-`], { kubeconfig });
+    expect(exitCode, all).toBe(0);
+    expect(await taints()).toEqual(before.filter((key) => key !== TAINT.key));
   });
 });

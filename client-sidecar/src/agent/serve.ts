@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { API_GROUP, CNI_PLUGIN, HEALTH_PORTS } from "@egress-nat/crds";
 import { HeartbeatProber, normalizeCidrs } from "@egress-nat/founat";
-import { createTransport, EventRecorder, loadCredentials } from "@egress-nat/kube";
+import { createTransport, EventRecorder, loadCredentials, ResourceClient } from "@egress-nat/kube";
 import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { z } from "zod";
 import { Binary } from "../installer/binary.ts";
@@ -14,6 +14,7 @@ import { Installer } from "../installer/installer.ts";
 import { Agent } from "./agent.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
 import { KernelPodNetworks } from "./pod-networks.ts";
+import { NODE_RESOURCE, removeStartupTaint, TaintedNode } from "./startup-taint.ts";
 
 const Environment = NodeDirectories.extend({
   NODE_NAME: z.string().describe("the node's name, by the downward API: spec.nodeName"),
@@ -23,6 +24,11 @@ const Environment = NodeDirectories.extend({
     .default("")
     .transform((list) => normalizeCidrs(list.split(",").flatMap((cidr) => cidr.trim() || [])))
     .describe("CIDRs of pods, Services and nodes, separated by commas: the chart's clusterRanges"),
+  STARTUP_TAINT: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("key of the taint to take off the node: the chart's nodeAgent.startupTaint"),
 });
 
 /** In the image the plugin lies in a folder beside the bundle: see the Dockerfile. */
@@ -62,10 +68,17 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
     const checks = [agent.check, installer.check];
     return { ok: checks.every(({ ok }) => ok), reasons: checks.flatMap(({ reasons }) => reasons) };
   };
+  const key = environment.STARTUP_TAINT;
+  const nodes = new ResourceClient(transport, NODE_RESOURCE, (raw) => TaintedNode.parse(raw));
+  const taint = { nodes, nodeName: environment.NODE_NAME, ready, logger };
   const health = new HealthServer({ port: HEALTH_PORTS.nodeAgent, logger, registry, ready });
   await health.start();
   try {
-    await Promise.all([agent.run(signal), installer.run(signal)]);
+    await Promise.all([
+      agent.run(signal),
+      installer.run(signal),
+      key !== undefined && removeStartupTaint({ ...taint, key }, signal),
+    ]);
   } finally {
     await Promise.all([health.close(), prober.close(), events.close()]);
     transport.close();
