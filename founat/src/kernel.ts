@@ -41,6 +41,16 @@ export interface Kernel {
    */
   run(steps: readonly Step[]): Promise<readonly string[]>;
   /**
+   * Runs steps that change nothing, in any order or at the same time.
+   *
+   * @returns the standard output of each step
+   */
+  read(steps: readonly Step[]): Promise<readonly string[]>;
+  /**
+   * Runs steps as {@link run} does, in an empty network namespace that ends with them; needs CAP_SYS_ADMIN.
+   */
+  runAside(steps: readonly Step[]): Promise<readonly string[]>;
+  /**
    * Reads sysctls.
    *
    * @param paths below /proc/sys, with slashes
@@ -64,7 +74,11 @@ export interface KernelOptions {
 
 /** The network namespace of this process. */
 export function kernelHere(options: KernelOptions = {}): Kernel {
-  return kernelThrough(spawn, options);
+  const kernel = kernelThrough(spawn, options);
+  // A gateway that starts waits for this: no namespace to enter, so nothing that one shell would save.
+  const read = (steps: readonly Step[]) =>
+    Promise.all(steps.map(async (step) => (await kernel.run([step]))[0] ?? ""));
+  return { ...kernel, read };
 }
 
 /**
@@ -95,30 +109,37 @@ export function kernelThrough(
   execute: (file: string, args: readonly string[], input: string) => Promise<ProcessResult>,
   { sysctlRoot = "/proc/sys" }: KernelOptions = {},
 ): Kernel {
-  async function run(steps: readonly Step[]): Promise<readonly string[]> {
-    const [first, ...others] = steps;
-    if (first === undefined) return [];
-    if (others.length === 0 && "file" in first && !first.mayFail) return [await runAlone(first)];
+  const runAlone = async (command: Command): Promise<string> => {
+    const { stdout, stderr, exitCode } = await execute(command.file, command.args, command.input ?? "");
+    if (exitCode !== 0 && !command.mayFail) throw failure(command, stderr, exitCode);
+    return stdout;
+  };
+  const runScript = async (shell: readonly string[], steps: readonly Step[]): Promise<readonly string[]> => {
     const separator = randomBytes(16).toString("hex");
-    const script = shellScript(steps, separator, sysctlRoot);
-    const { stdout, stderr, exitCode } = await execute("sh", ["-s"], script);
+    const [file = "", ...args] = shell;
+    const { stdout, stderr, exitCode } = await execute(file, args, shellScript(steps, separator, sysctlRoot));
     if (exitCode === 0) return stdout.split(`${separator}\n`).slice(0, steps.length);
     // The shell writes the separator and the number of the step that failed to standard error.
     const [said = "", index] = stderr.split(separator);
     throw failure(index === undefined ? undefined : steps[Number(index)], said, exitCode);
-  }
-  async function runAlone(command: Command): Promise<string> {
-    const { stdout, stderr, exitCode } = await execute(command.file, command.args, command.input ?? "");
-    if (exitCode !== 0) throw failure(command, stderr, exitCode);
-    return stdout;
-  }
+  };
+  const run = async (steps: readonly Step[]): Promise<readonly string[]> => {
+    const [first, ...others] = steps;
+    if (first === undefined) return [];
+    const isAlone = others.length === 0 && "file" in first;
+    return isAlone ? [await runAlone(first)] : runScript(SHELL, steps);
+  };
   return {
     run,
+    read: run,
+    runAside: (steps) => runScript(["unshare", "--net", "--", ...SHELL], steps),
     exec: async (file, args, { input } = {}) =>
       (await run([{ file, args, ...(input !== undefined && { input }) }]))[0] ?? "",
     readSysctls: async (paths) => parseSysctls((await run([{ read: paths }]))[0] ?? ""),
   };
 }
+
+const SHELL = ["sh", "-s"];
 
 function splitAtColon(line: string): [string, string] {
   const at = line.indexOf(":");

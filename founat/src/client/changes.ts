@@ -2,6 +2,7 @@ import { ipBatch, routingLines } from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
 import type { Step } from "../kernel.ts";
 import { tableDifferences, tableScript } from "../nft/diff.ts";
+import type { NftTableState } from "../nft/state.ts";
 import { CLIENT_TABLE } from "./guard.ts";
 import { type ClientPlan, NARROW_TABLE, WIDE_TABLE } from "./plan.ts";
 import type { ClientState } from "./state.ts";
@@ -19,11 +20,13 @@ export interface ClientChanges {
 /**
  * What leads from the kernel's state to the plan. After each line of it packets to guarded destinations leave through
  * the tunnel or not at all, so that it may be interrupted anywhere: the next run reads what is there and does the rest.
+ *
+ * @param listing how nft lists the guard, where that is known
  */
-export function clientChanges(plan: ClientPlan, state: ClientState): ClientChanges {
-  const guard = tableDifferences(plan.guard, state.guard);
+export function clientChanges(plan: ClientPlan, state: ClientState, listing?: NftTableState): ClientChanges {
+  const guard = tableDifferences(plan.guard, state.guard, { listing });
   const links = linkChanges(plan, state);
-  const sysctls = sysctlChanges(plan, state.sysctls);
+  const sysctls = sysctlChanges(plan, state.sysctls, links.replaced);
   const lines4 = [...links.commands, ...routingLines("ipv4", plan, state, TABLES, links.replaced)];
   const lines6 = routingLines("ipv6", plan, state, TABLES, links.replaced);
   const leftovers = linkRemovals(plan, state);
@@ -37,7 +40,7 @@ export function clientChanges(plan: ClientPlan, state: ClientState): ClientChang
     ],
     steps: [
       ...(guard.length > 0
-        ? [{ file: "nft", args: ["-f", "-"], input: tableScript(plan.guard, state.guard) }]
+        ? [{ file: "nft", args: ["-f", "-"], input: tableScript(plan.guard, state.guard, { listing }) }]
         : []),
       ...ipBatch([], lines4),
       ...(Object.keys(sysctls).length > 0 ? [{ sysctls }] : []),

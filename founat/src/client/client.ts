@@ -1,8 +1,10 @@
 import type { Kernel } from "../kernel.ts";
 import type { Logger } from "../logger.ts";
+import { tableListing } from "../nft/listing.ts";
+import type { NftTableState } from "../nft/state.ts";
 import { type ClientChanges, clientChanges, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
-import { planClient } from "./plan.ts";
+import { type ClientPlan, planClient } from "./plan.ts";
 import { clientFacts, readClientState } from "./state.ts";
 
 /** One client's network namespace. It keeps no state of its own: the kernel is the record of what is applied. */
@@ -47,6 +49,20 @@ export class Client {
 
   async #changes(config: ClientConfig): Promise<ClientChanges> {
     const state = await readClientState(this.#kernel, config.uplink);
-    return clientChanges(planClient(config, clientFacts(state, config.uplink)), state);
+    const plan = planClient(config, clientFacts(state, config.uplink));
+    const listing = state.guard && (await this.#listing(plan));
+    return clientChanges(plan, state, listing);
+  }
+
+  async #listing({ guard }: ClientPlan): Promise<NftTableState | undefined> {
+    try {
+      return await tableListing(guard, this.#kernel);
+    } catch (err) {
+      this.#logger.warn(
+        { err },
+        "cannot see how nft lists the guard: of its rules only comments are compared",
+      );
+      return undefined;
+    }
   }
 }

@@ -15,7 +15,7 @@ export interface ClientState extends NetworkState {
 
 /** Reads it all with one entry into the network namespace. */
 export async function readClientState(kernel: Kernel, uplink?: string): Promise<ClientState> {
-  const [network, rules6, guard, sysctls] = await kernel.run([
+  const [network, rules6, guard, sysctls] = await kernel.read([
     ...READ_NETWORK_STATE,
     { file: "nft", args: ["-j", "list", "table", "inet", CLIENT_TABLE], mayFail: true },
     ...(uplink === undefined ? [] : [{ read: relevantSysctls(uplink) }]),

@@ -7,6 +7,8 @@ import { CLIENTS_TABLE, type GatewayPlan } from "./plan.ts";
 import { type GatewayState, peersOf } from "./state.ts";
 import { CLIENT_SETS } from "./table.ts";
 
+const COMPARISON = { keep: CLIENT_SETS };
+
 export interface GatewayChanges {
   /** In words, for people; empty when the kernel is as planned. */
   readonly differences: readonly string[];
@@ -16,7 +18,7 @@ export interface GatewayChanges {
 
 /** What leads from the kernel's state to the plan. Clients stay as they are. */
 export function gatewayChanges(plan: GatewayPlan, state: GatewayState): GatewayChanges {
-  const table = tableDifferences(plan.table, state.table, CLIENT_SETS);
+  const table = tableDifferences(plan.table, state.table, COMPARISON);
   const links = linkChanges(plan, state);
   const lines4 = [...links.commands, ...routingLines("ipv4", plan, state, [CLIENTS_TABLE], links.replaced)];
   const lines6 = routingLines("ipv6", plan, state, [CLIENTS_TABLE], links.replaced);
@@ -38,7 +40,7 @@ export function gatewayChanges(plan: GatewayPlan, state: GatewayState): GatewayC
 }
 
 function tableText({ table }: GatewayPlan, state: GatewayState): string {
-  const script = tableScript(table, state.table, CLIENT_SETS);
+  const script = tableScript(table, state.table, COMPARISON);
   if (state.table === undefined || hasLayout(table, state.table)) return script;
   // A table of another layout is made anew; its clients go over in the same transaction.
   return script + peerScript({ put: peersOf(state), removed: new Map() });

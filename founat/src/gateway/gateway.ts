@@ -90,6 +90,8 @@ export class Gateway {
       await this.#kernel.run(steps);
       this.#logger.info({ uplink: facts.uplink.name, differences: differences.length }, "gateway applied");
     }
+    // No packet filter, no former process.
+    this.#leftoversEnded ||= state.table === undefined;
     this.#book ??= new PeerBook(peersOf(state));
   }
 
@@ -114,7 +116,7 @@ export class Gateway {
 
   async #endLeftovers({ peers }: PeerBook): Promise<void> {
     if (this.#leftoversEnded) return;
-    const sources = masqueradedSources(await this.#kernel.run(READ_FLOWS));
+    const sources = masqueradedSources(await this.#kernel.read(READ_FLOWS));
     const strangers = [...sources].filter((source) => !peers.has(source));
     await this.#kernel.run(endFlowsStep(new Set(strangers)));
     this.#leftoversEnded = true;

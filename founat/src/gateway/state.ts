@@ -17,7 +17,7 @@ export interface GatewayState extends NetworkState {
 const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
 
 export async function readGatewayState(kernel: Kernel): Promise<GatewayState> {
-  const [network, rules6, table, sysctls] = await kernel.run([
+  const [network, rules6, table, sysctls] = await kernel.read([
     ...READ_NETWORK_STATE,
     { file: "nft", args: ["-j", "list", "table", "inet", GATEWAY_TABLE], mayFail: true },
     { read: SYSCTLS },
@@ -31,7 +31,7 @@ export async function readGatewayState(kernel: Kernel): Promise<GatewayState> {
 
 /** The clients that the kernel holds: an element's comment is the client's id. */
 export function peersOf({ table }: GatewayState): Peers {
-  const elements = ["clients4", "clients6"].flatMap((name) => table?.sets.get(name) ?? []);
+  const elements = ["clients4", "clients6"].flatMap((name) => table?.sets.get(name)?.elements ?? []);
   return new Map(
     elements.map(({ text, comment }): [string, Peer] => {
       const [address = "", mark] = text.split(" : ");

@@ -7,6 +7,9 @@ export const TUNNEL_PROTOCOLS: Readonly<Record<Family, number>> = { ipv4: 4, ipv
 /** What the tunnel's headers take of the uplink's MTU, in bytes: outer IP and UDP. */
 export const TUNNEL_OVERHEAD_BYTES: Readonly<Record<Family, number>> = { ipv4: 28, ipv6: 48 };
 
+/** Of outer packets, whatever the inner one has left. */
+const TUNNEL_TTL = 225;
+
 /** One FoU link without a remote: it serves every peer. */
 export interface TunnelLink {
   readonly family: Family;
@@ -71,7 +74,7 @@ export function addLinkCommand(link: TunnelLink): string {
   const inherit = family === "ipv4" ? "tos inherit" : "tclass inherit encaplimit none";
   const checksum = family === "ipv4" ? "noencap-csum" : "noencap-udp6-csum";
   const encap = `encap fou encap-sport ${sourcePortAuto ? "auto" : port} encap-dport ${port} ${checksum}`;
-  return `link add ${linkName(link)} ${kind}${bound} ttl 225 ${inherit} ${encap}`;
+  return `link add ${linkName(link)} ${kind}${bound} ttl ${TUNNEL_TTL} ${inherit} ${encap}`;
 }
 
 export interface LinkChanges {
@@ -148,6 +151,11 @@ function sameTunnel(link: TunnelLink, { tunnel }: LinkState): boolean {
     tunnel !== undefined &&
     tunnel.kind === (link.family === "ipv4" ? "ipip" : "ip6tnl") &&
     tunnel.local === link.local &&
+    tunnel.remote === "any" &&
+    tunnel.ttl === TUNNEL_TTL &&
+    tunnel.inheritsTos &&
+    !tunnel.limitsEncapsulation &&
+    !tunnel.encapChecksum &&
     tunnel.boundTo === (link.sourcePortAuto ? link.uplink : undefined) &&
     tunnel.encapSourcePort === (link.sourcePortAuto ? 0 : link.port) &&
     tunnel.encapDestinationPort === link.port

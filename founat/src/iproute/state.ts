@@ -6,6 +6,7 @@ import type { Step } from "../kernel.ts";
 
 /** Routing tables by number, as `ip -N` prints them. */
 export const MAIN_TABLE = 254;
+export const LOCAL_TABLE = 255;
 
 export interface LinkState {
   readonly name: string;
@@ -15,9 +16,15 @@ export interface LinkState {
   readonly tunnel?: {
     readonly kind: string;
     readonly local: string;
+    /** `any`: whatever the route says. */
+    readonly remote: string;
     readonly boundTo?: string;
+    readonly ttl: number;
+    readonly inheritsTos: boolean;
+    readonly limitsEncapsulation: boolean;
     readonly encapSourcePort: number;
     readonly encapDestinationPort: number;
+    readonly encapChecksum: boolean;
   };
   /** Of any scope. */
   readonly hasIpv4Address: boolean;
@@ -85,8 +92,15 @@ const Link = z.object({
       info_data: z
         .object({
           local: z.string().optional(),
+          remote: z.string().optional(),
           link: z.string().nullish(),
-          encap: z.object({ sport: z.number(), dport: z.number() }).optional(),
+          ttl: z.number().optional(),
+          tos: z.string().optional(),
+          ip6_tnl_f_use_orig_tclass: z.boolean().optional(),
+          ip6_tnl_f_ign_encap_limit: z.boolean().optional(),
+          encap: z
+            .object({ sport: z.number(), dport: z.number(), csum: z.boolean(), csum6: z.boolean() })
+            .optional(),
         })
         .optional(),
     })
@@ -175,20 +189,11 @@ function parse<T>(schema: z.ZodType<T>, value: unknown): T {
 }
 
 function linkState(link: z.infer<typeof Link>): LinkState {
-  const data = link.linkinfo?.info_data;
   return {
     name: link.ifname,
     up: link.flags.includes("UP"),
     mtu: link.mtu,
-    ...(data?.encap && {
-      tunnel: {
-        kind: link.linkinfo?.info_kind ?? "",
-        local: data.local ?? "",
-        ...(data.link && { boundTo: data.link }),
-        encapSourcePort: data.encap.sport,
-        encapDestinationPort: data.encap.dport,
-      },
-    }),
+    ...tunnelState(link.linkinfo),
     hasIpv4Address: link.addr_info.some(({ family }) => family === "inet"),
     addresses: link.addr_info
       .filter(
@@ -202,8 +207,36 @@ function linkState(link: z.infer<typeof Link>): LinkState {
   };
 }
 
+/** What `tos inherit` is to the kernel. */
+const INHERIT_TOS = "0x1";
+
+function tunnelState(linkinfo: z.infer<typeof Link>["linkinfo"]): Pick<LinkState, "tunnel"> {
+  const { info_kind: kind = "", info_data: data } = linkinfo ?? {};
+  if (data?.encap === undefined) return {};
+  const isV6 = kind === "ip6tnl";
+  return {
+    tunnel: {
+      kind,
+      local: data.local ?? "",
+      remote: data.remote ?? "",
+      ...(data.link && { boundTo: data.link }),
+      ttl: data.ttl ?? 0,
+      inheritsTos: isV6 ? data.ip6_tnl_f_use_orig_tclass === true : data.tos === INHERIT_TOS,
+      limitsEncapsulation: isV6 && data.ip6_tnl_f_ign_encap_limit !== true,
+      encapSourcePort: data.encap.sport,
+      encapDestinationPort: data.encap.dport,
+      encapChecksum: isV6 ? data.encap.csum6 : data.encap.csum,
+    },
+  };
+}
+
 // With -N types and scopes are numbers (linux/rtnetlink.h): names of them could be changed in /etc/iproute2.
-const ROUTE_TYPES: Readonly<Record<string, string>> = { 1: "unicast", 7: "unreachable", 9: "throw" };
+const ROUTE_TYPES: Readonly<Record<string, string>> = {
+  1: "unicast",
+  2: "local",
+  7: "unreachable",
+  9: "throw",
+};
 
 function routeState(route: z.infer<typeof Route>): RouteState {
   const isV6 = route.pref !== undefined;
@@ -216,7 +249,7 @@ function routeState(route: z.infer<typeof Route>): RouteState {
     destination: route.dst === "default" ? (isV6 ? "::/0" : "0.0.0.0/0") : canonicalCidr(route.dst),
     ...(route.gateway !== undefined && { via: canonicalAddress(route.gateway) }),
     // IPv6 hangs routes that lead nowhere on lo.
-    ...(route.dev !== undefined && type === "unicast" && { device: route.dev }),
+    ...(route.dev !== undefined && (type === "unicast" || type === "local") && { device: route.dev }),
     onlink: route.flags.includes("onlink"),
     ...(route.prefsrc !== undefined && { source: canonicalAddress(route.prefsrc) }),
     metric: route.metric,

@@ -1,54 +1,57 @@
-import type { NftTableState } from "./state.ts";
-import { kernelComment, type NftTable, renderTable } from "./table.ts";
+import type { NftChainState, NftSetState, NftTableState } from "./state.ts";
+import { kernelComment, type NftChain, type NftSet, type NftTable, renderTable } from "./table.ts";
 
-/**
- * What of `table` the kernel lacks or has otherwise, in words; empty when they agree.
- *
- * @param keep names of sets whose elements are not compared
- */
+export interface TableComparison {
+  /** Names of sets whose elements are not compared, and stay as they are. */
+  readonly keep?: ReadonlySet<string>;
+  /** How nft lists the table without its elements; absent: of rules only comments are compared, of chains names. */
+  readonly listing?: NftTableState | undefined;
+}
+
+/** What of `table` the kernel lacks or has otherwise, in words; empty when they agree. */
 export function tableDifferences(
   table: NftTable,
   state: NftTableState | undefined,
-  keep: ReadonlySet<string> = new Set(),
+  { keep, listing }: TableComparison = {},
 ): string[] {
   if (state === undefined) return [`nft table ${table.name} is missing`];
-  const differences: string[] = [];
-  for (const chain of table.chains) {
-    const actual = state.chains.get(chain.name);
-    if (actual === undefined) differences.push(`nft chain ${table.name} ${chain.name} is missing`);
-    else if (!sameInOrder(chain.rules.map(kernelComment), actual)) {
-      differences.push(`nft chain ${table.name} ${chain.name} has other rules`);
-    }
+  if (listing !== undefined && listing.definition !== state.definition) {
+    return [`nft table ${table.name} is another one`];
   }
-  for (const set of table.sets) {
-    const actual = state.sets.get(set.name);
-    if (actual === undefined) differences.push(`nft set ${table.name} ${set.name} is missing`);
-    else if (
-      !keep.has(set.name) &&
-      !sameInOrder([...set.elements].sort(), actual.map(({ text }) => text).sort())
-    ) {
-      differences.push(`nft set ${table.name} ${set.name} has other elements`);
-    }
-  }
-  for (const name of strangers(table, state))
-    differences.push(`nft ${name} of ${table.name} is not founat's`);
-  return differences;
+  const chains = table.chains.map(
+    (chain) =>
+      [
+        chainDifference(chain, state.chains.get(chain.name), listing?.chains.get(chain.name)),
+        `chain ${table.name} ${chain.name}`,
+      ] as const,
+  );
+  const sets = table.sets.map(
+    (set) =>
+      [
+        setDifference(set, state.sets.get(set.name), listing?.sets.get(set.name), keep?.has(set.name)),
+        `set ${table.name} ${set.name}`,
+      ] as const,
+  );
+  return [
+    ...[...chains, ...sets].flatMap(([difference, name]) =>
+      difference === undefined ? [] : [`nft ${name} ${difference}`],
+    ),
+    ...strangers(table, state).map((name) => `nft ${name} of ${table.name} is not founat's`),
+  ];
 }
 
 /**
  * One transaction that makes the kernel's table equal to `table`. Chains stay hooked and conntrack stays as it is, so
  * that flows do not notice; a table of another layout (another version's) is replaced as a whole.
- *
- * @param keep names of sets whose elements stay as they are
  */
 export function tableScript(
   table: NftTable,
   state: NftTableState | undefined,
-  keep: ReadonlySet<string> = new Set(),
+  comparison: TableComparison = {},
 ): string {
   if (state === undefined) return renderTable(table);
-  if (!hasLayout(table, state)) return `delete table inet ${table.name}\n${renderTable(table)}`;
-  const flushed = table.sets.filter(({ name }) => !keep.has(name));
+  if (!hasLayout(table, state, comparison)) return `delete table inet ${table.name}\n${renderTable(table)}`;
+  const flushed = table.sets.filter(({ name }) => !comparison.keep?.has(name));
   return [
     `flush table inet ${table.name}`,
     ...flushed.map(({ name, kind }) => `flush ${kind} inet ${table.name} ${name}`),
@@ -57,12 +60,50 @@ export function tableScript(
 }
 
 /** Whether the kernel's table has the sets and chains of `table`, and no others. */
-export function hasLayout(table: NftTable, state: NftTableState): boolean {
+export function hasLayout(table: NftTable, state: NftTableState, { listing }: TableComparison = {}): boolean {
+  const isSame = (kind: "sets" | "chains", name: string) => {
+    const actual = state[kind].get(name);
+    const wanted = listing?.[kind].get(name) ?? actual;
+    return actual !== undefined && actual.definition === wanted?.definition;
+  };
   return (
+    state.definition === (listing ?? state).definition &&
     strangers(table, state).length === 0 &&
-    table.sets.every(({ name }) => state.sets.has(name)) &&
-    table.chains.every(({ name }) => state.chains.has(name))
+    table.sets.every(({ name }) => isSame("sets", name)) &&
+    table.chains.every(({ name }) => isSame("chains", name))
   );
+}
+
+function chainDifference(
+  { rules }: NftChain,
+  actual: NftChainState | undefined,
+  listed: NftChainState | undefined,
+): string | undefined {
+  if (actual === undefined) return "is missing";
+  if (listed !== undefined && listed.definition !== actual.definition) return "is another one";
+  const sameComments = sameInOrder(
+    rules.map(kernelComment),
+    actual.rules.map(({ comment }) => comment),
+  );
+  const sameBodies =
+    listed === undefined ||
+    sameInOrder(
+      listed.rules.map(({ body }) => body),
+      actual.rules.map(({ body }) => body),
+    );
+  return sameComments && sameBodies ? undefined : "has other rules";
+}
+
+function setDifference(
+  { elements }: NftSet,
+  actual: NftSetState | undefined,
+  listed: NftSetState | undefined,
+  keep = false,
+): string | undefined {
+  if (actual === undefined) return "is missing";
+  if (listed !== undefined && listed.definition !== actual.definition) return "is another one";
+  const texts = actual.elements.map(({ text }) => text);
+  return keep || sameInOrder([...elements].sort(), texts.sort()) ? undefined : "has other elements";
 }
 
 function strangers(table: NftTable, state: NftTableState): string[] {

@@ -5,10 +5,28 @@ import { formatRange, mergeRanges } from "../ranges.ts";
 
 /** What the kernel holds of one table. */
 export interface NftTableState {
-  /** Name -> elements. */
-  readonly sets: ReadonlyMap<string, readonly NftElementState[]>;
-  /** Name -> the comments of its rules, in order. */
-  readonly chains: ReadonlyMap<string, readonly string[]>;
+  /** All but what is in it, as this nft prints it. */
+  readonly definition: string;
+  readonly sets: ReadonlyMap<string, NftSetState>;
+  readonly chains: ReadonlyMap<string, NftChainState>;
+}
+
+export interface NftSetState {
+  /** All but its elements, as this nft prints it. */
+  readonly definition: string;
+  readonly elements: readonly NftElementState[];
+}
+
+export interface NftChainState {
+  /** All but its rules, as this nft prints it. */
+  readonly definition: string;
+  readonly rules: readonly NftRuleState[];
+}
+
+export interface NftRuleState {
+  readonly comment: string;
+  /** As this nft prints it. */
+  readonly body: string;
 }
 
 export interface NftElementState {
@@ -29,14 +47,18 @@ const Element = z.union([
   ]),
 ]);
 type Element = z.infer<typeof Element>;
-const NftSetObject = z.object({ name: z.string(), elem: z.array(Element).default([]) });
+const NftTableObject = z.looseObject({ name: z.string() });
+const NftSetObject = z.looseObject({ name: z.string(), elem: z.array(Element).default([]) });
+const NftChainObject = z.looseObject({ name: z.string() });
+const NftRuleObject = z.object({ chain: z.string(), comment: z.string().default(""), expr: z.unknown() });
 const Listing = z.object({
   nftables: z.array(
     z.object({
+      table: NftTableObject.optional(),
       set: NftSetObject.optional(),
       map: NftSetObject.optional(),
-      chain: z.object({ name: z.string() }).optional(),
-      rule: z.object({ chain: z.string(), comment: z.string().default("") }).optional(),
+      chain: NftChainObject.optional(),
+      rule: NftRuleObject.optional(),
     }),
   ),
 });
@@ -57,15 +79,27 @@ export function parseTable(output: string): NftTableState | undefined {
       },
     );
   }
-  const sets = new Map<string, readonly NftElementState[]>();
-  const chains = new Map<string, string[]>();
-  for (const object of listing.data.nftables) {
-    const set = object.set ?? object.map;
-    if (set) sets.set(set.name, elements(set.elem));
-    if (object.chain) chains.set(object.chain.name, []);
-    if (object.rule) chains.get(object.rule.chain)?.push(object.rule.comment);
+  let ofTable = "";
+  const sets = new Map<string, NftSetState>();
+  const chains = new Map<string, { definition: string; rules: NftRuleState[] }>();
+  for (const { table, set, map, chain, rule } of listing.data.nftables) {
+    if (table) ofTable = definition(table);
+    const setOrMap = set ?? map;
+    if (setOrMap) {
+      const { elem, ...rest } = setOrMap;
+      sets.set(rest.name, { definition: definition(rest), elements: elements(elem) });
+    }
+    if (chain) chains.set(chain.name, { definition: definition(chain), rules: [] });
+    if (rule) {
+      chains.get(rule.chain)?.rules.push({ comment: rule.comment, body: JSON.stringify(rule.expr) });
+    }
   }
-  return { sets, chains };
+  return { definition: ofTable, sets, chains };
+}
+
+// Handles are the kernel's numbers for what it holds.
+function definition({ handle: _, ...object }: Record<string, unknown>): string {
+  return JSON.stringify(object);
 }
 
 function elements(list: readonly Element[]): NftElementState[] {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Kernel, Step } from "../kernel.ts";
 
 /** What an interrupted kernel throws in place of the next command. */
@@ -13,9 +14,8 @@ export function interruptedKernel(kernel: Kernel, commands: number): Kernel {
   return {
     ...kernel,
     run: async (steps) => {
-      if (steps.some((step) => "read" in step)) return kernel.run(steps);
       const all = steps.flatMap(singleCommands);
-      await kernel.run(all.slice(0, commands));
+      await kernel.run(inOneBatch(all.slice(0, commands)));
       if (all.length > commands) throw new Interrupted();
       return [];
     },
@@ -28,7 +28,7 @@ export function countingKernel(kernel: Kernel): Kernel & { readonly writes: () =
   return {
     ...kernel,
     run: (steps) => {
-      if (!steps.some((step) => "read" in step)) writes += steps.flatMap(singleCommands).length;
+      writes += steps.flatMap(singleCommands).length;
       return kernel.run(steps);
     },
     writes: () => writes,
@@ -41,4 +41,21 @@ function singleCommands(step: Step): Step[] {
     .split("\n")
     .filter(Boolean)
     .map((line) => ({ ...step, input: `${line}\n` }));
+}
+
+/** Neighbouring lines of an `ip -batch` again as one: what is done is the same, with fewer processes. */
+function inOneBatch(steps: readonly Step[]): Step[] {
+  const batches: Step[] = [];
+  for (const step of steps) {
+    const last = batches.at(-1);
+    const isNext =
+      last !== undefined &&
+      "file" in last &&
+      "file" in step &&
+      step.file === "ip" &&
+      isDeepStrictEqual({ ...last, input: "" }, { ...step, input: "" });
+    if (isNext) batches[batches.length - 1] = { ...last, input: `${last.input}${step.input}` };
+    else batches.push(step);
+  }
+  return batches;
 }

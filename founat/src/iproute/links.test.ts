@@ -1,0 +1,89 @@
+import { expect, test } from "vitest";
+import { linkChanges, type TunnelLink } from "./links.ts";
+import { parseNetworkState } from "./state.ts";
+
+const link4: TunnelLink = {
+  family: "ipv4",
+  sourcePortAuto: false,
+  port: 5555,
+  local: "10.9.0.2",
+  uplink: "eth0",
+  mtu: 1472,
+};
+const link6: TunnelLink = { ...link4, family: "ipv6", local: "fd00::1", mtu: 1452 };
+
+const ENCAP = { type: "fou", sport: 5555, dport: 5555, csum: false, csum6: false, remcsum: false };
+
+/** What `ip -N -json -details addr show` of iproute2 6.1 prints of such links, as far as it matters. */
+const fou4 = {
+  ifname: "fou4",
+  flags: ["NOARP", "UP", "LOWER_UP"],
+  mtu: 1472,
+  linkinfo: {
+    info_kind: "ipip",
+    info_data: {
+      ...{ proto: "any", remote: "any", local: "10.9.0.2", ttl: 225, tos: "0x1", pmtudisc: true },
+      encap: ENCAP,
+    },
+  },
+  addr_info: [{ family: "inet", local: "192.0.0.8", prefixlen: 32, scope: "254" }],
+};
+const fou6 = {
+  ifname: "fou6",
+  flags: ["NOARP", "UP", "LOWER_UP"],
+  mtu: 1452,
+  linkinfo: {
+    info_kind: "ip6tnl",
+    info_data: {
+      ...{ proto: "ip6ip6", remote: "any", local: "fd00::1", ttl: 225, flowlabel: "0x00000" },
+      ip6_tnl_f_ign_encap_limit: true,
+      ip6_tnl_f_use_orig_tclass: true,
+      encap: ENCAP,
+    },
+  },
+  addr_info: [],
+};
+
+function changes(...links: readonly object[]) {
+  const state = parseNetworkState([`${JSON.stringify(links)}\n[]\n[]\n[]\n`, ""]);
+  return linkChanges({ fouPorts: [], links: [link4, link6] }, state);
+}
+
+function withData({ linkinfo, ...link }: typeof fou4 | typeof fou6, data: object) {
+  return { ...link, linkinfo: { ...linkinfo, info_data: { ...linkinfo.info_data, ...data } } };
+}
+
+test("links that are as wanted are left alone", () => {
+  expect(changes(fou4, fou6)).toEqual({ commands: [], replaced: new Set() });
+});
+
+test.each([
+  ["local", { local: "10.9.0.3" }],
+  ["remote", { remote: "10.9.0.7" }],
+  ["ttl", { ttl: 64 }],
+  ["tos", { tos: "0x0" }],
+  ["source port", { encap: { ...ENCAP, sport: 0 } }],
+  ["destination port", { encap: { ...ENCAP, dport: 5556 } }],
+  ["checksum", { encap: { ...ENCAP, csum: true } }],
+])("an IPv4 link with another %s is made anew", (_, data) => {
+  expect(changes(withData(fou4, data), fou6).replaced).toEqual(new Set(["fou4"]));
+});
+
+test.each([
+  ["local", { local: "fd00::2" }],
+  ["remote", { remote: "fd00::7" }],
+  ["ttl", { ttl: 64 }],
+  ["traffic class", { ip6_tnl_f_use_orig_tclass: undefined, tclass: "0x00" }],
+  ["encapsulation limit", { ip6_tnl_f_ign_encap_limit: undefined, encap_limit: 4 }],
+  ["source port", { encap: { ...ENCAP, sport: 0 } }],
+  ["checksum", { encap: { ...ENCAP, csum6: true } }],
+])("an IPv6 link with another %s is made anew", (_, data) => {
+  expect(changes(fou4, withData(fou6, data)).replaced).toEqual(new Set(["fou6"]));
+});
+
+test("a link that is down, or has another MTU, is put right as it is", () => {
+  expect(changes({ ...fou4, mtu: 1400 }, { ...fou6, flags: [] })).toEqual({
+    commands: ["link set fou4 mtu 1472 up", "link set fou6 addrgenmode none", "link set fou6 mtu 1452 up"],
+    replaced: new Set(),
+  });
+});

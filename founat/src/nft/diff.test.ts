@@ -1,0 +1,71 @@
+import { describe, expect, test } from "vitest";
+import { tableDifferences, tableScript } from "./diff.ts";
+import { parseTable } from "./state.ts";
+import { kernelComment, type NftTable } from "./table.ts";
+
+const rule = { text: 'oifname "lo" accept', comment: "this host" };
+const table: NftTable = {
+  name: "t",
+  comment: "of a test",
+  sets: [{ name: "s", kind: "set", type: "ipv4_addr", comment: "addresses", elements: ["192.0.2.1"] }],
+  chains: [
+    {
+      name: "c",
+      hook: "type filter hook output priority filter; policy accept;",
+      comment: "",
+      rules: [rule],
+    },
+  ],
+};
+
+const ACCEPT = [{ accept: null }];
+const LISTED = {
+  table: { family: "inet", name: "t", handle: 1 },
+  set: { family: "inet", name: "s", table: "t", type: "ipv4_addr", handle: 2 },
+  chain: { family: "inet", table: "t", name: "c", handle: 3, hook: "output", prio: 0, policy: "accept" },
+  rule: { family: "inet", table: "t", chain: "c", handle: 4, comment: kernelComment(rule), expr: ACCEPT },
+};
+
+/** As nft prints it, with changes. */
+function listing(changes: Partial<Record<keyof typeof LISTED, object>> = {}) {
+  const objects = Object.entries(LISTED).map(([kind, object]) => ({
+    [kind]: { ...object, ...changes[kind as keyof typeof LISTED] },
+  }));
+  return parseTable(JSON.stringify({ nftables: objects }));
+}
+
+const asWanted = { set: { elem: ["192.0.2.1"] } };
+
+test("what agrees has no differences, whatever its handles are", () => {
+  const state = listing({ ...asWanted, table: { handle: 7 }, rule: { handle: 8 } });
+  expect(tableDifferences(table, state, { listing: listing() })).toEqual([]);
+});
+
+test.each([
+  [
+    "a rule's body under its old comment",
+    { rule: { expr: [{ drop: null }] } },
+    "nft chain t c has other rules",
+  ],
+  ["a rule's comment", { rule: { comment: "mine" } }, "nft chain t c has other rules"],
+  ["a chain's policy", { chain: { policy: "drop" } }, "nft chain t c is another one"],
+  ["a set's type", { set: { type: "inet_service", elem: [] } }, "nft set t s is another one"],
+  ["a set's elements", { set: { elem: ["192.0.2.2"] } }, "nft set t s has other elements"],
+  ["a table that sleeps", { table: { flags: ["dormant"] } }, "nft table t is another one"],
+])("%s is a difference", (_, changes, difference) => {
+  expect(tableDifferences(table, listing({ ...asWanted, ...changes }), { listing: listing() })).toEqual([
+    difference,
+  ]);
+});
+
+describe("the script", () => {
+  test("leaves chains hooked where only rules differ", () => {
+    const state = listing({ ...asWanted, rule: { expr: [] } });
+    expect(tableScript(table, state, { listing: listing() })).toMatch(/^flush table inet t\n/);
+  });
+
+  test.each(["table", "set", "chain"] as const)("replaces all where the %s is another one", (kind) => {
+    const state = listing({ [kind]: { flags: ["other"] } });
+    expect(tableScript(table, state, { listing: listing() })).toMatch(/^delete table inet t\n/);
+  });
+});
