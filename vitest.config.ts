@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { SLOTS } from "./test/datapath/slots.ts";
 import UninstallLast from "./test/e2e/order.ts";
 
 const source = { resolve: { conditions: ["source"] }, ssr: { resolve: { conditions: ["source"] } } };
@@ -39,6 +40,8 @@ export default defineConfig({
         test: {
           ...onRealSystems,
           name: "datapath",
+          fileParallelism: true,
+          maxWorkers: SLOTS,
           include: ["*/src/**/*.datapath.test.ts", "test/**/*.datapath.test.ts"],
           globalSetup: "test/datapath/virtual-machine.ts",
         },

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { VirtualMachine } from "../vm/virtual-machine.ts";
+import { MAKE_SLOTS, SLOTS } from "./slots.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -20,10 +21,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
     name: "datapath",
     folder,
     memoryMiB: 2048,
-    cpus: 2,
+    cpus: SLOTS,
     lifetime: "owner",
     shares: [folder],
   });
+  await machine.run(MAKE_SLOTS);
   project.provide("datapathMachine", machine.execSocket);
   project.provide("datapathShare", folder);
   return async () => {
