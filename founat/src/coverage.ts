@@ -10,13 +10,14 @@ import {
   type Range,
 } from "./cidr.ts";
 import type { Family } from "./family.ts";
+import { PROBE_PREFIXES } from "./probe-addresses.ts";
 import { mergeRanges } from "./ranges.ts";
 
 /**
- * What no gateway ever carries: this host and link, multicast. IPv6 neighbour discovery lives in there, so the guard
- * must not touch it.
+ * What no gateway ever carries: this host and link, multicast, probes of the tunnel. IPv6 neighbour discovery lives in
+ * there, so the guard must not touch it.
  */
-export const NEVER_CARRIED = [
+export const NEVER_CARRIED: readonly string[] = [
   "0.0.0.0/8",
   "127.0.0.0/8",
   "169.254.0.0/16",
@@ -25,7 +26,8 @@ export const NEVER_CARRIED = [
   "::/127",
   "fe80::/10",
   "ff00::/8",
-] as const;
+  ...Object.values(PROBE_PREFIXES),
+];
 
 /** The part of an Egress that says which addresses it carries. */
 export interface Carrier {

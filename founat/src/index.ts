@@ -10,6 +10,7 @@ export {
 } from "./cidr.ts";
 export { Client } from "./client/client.ts";
 export type { ClientConfig, ClientEgress } from "./client/config.ts";
+export type { SilentTunnel, TunnelProbeOptions } from "./client/probe.ts";
 export { FounatError, type FounatErrorCode } from "./error.ts";
 export { type Addresses, FAMILIES, type Family } from "./family.ts";
 export type { GatewayClient, GatewayConfig } from "./gateway/config.ts";

@@ -5,6 +5,7 @@ import type { NftTableState } from "../nft/state.ts";
 import { type ClientChanges, clientChanges, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
 import { type ClientPlan, planClient } from "./plan.ts";
+import { probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
 import { clientFacts, readClientState } from "./state.ts";
 
 /** One client's network namespace. It keeps no state of its own: the kernel is the record of what is applied. */
@@ -40,6 +41,17 @@ export class Client {
    */
   async check(config: ClientConfig): Promise<string[]> {
     return [...(await this.#changes(config)).differences];
+  }
+
+  /**
+   * Asks, by a packet through each tunnel and back, whether a gateway is at its other end. It says nothing about what is
+   * applied here ({@link check} does), and much about the network between: who drops the tunnel's packets on their way
+   * there or back.
+   *
+   * @returns the tunnels through which no answer came
+   */
+  probe(config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]> {
+    return probeTunnels(this.#kernel, config, options);
   }
 
   /** Takes away all that {@link apply} made but for sysctls, whose former values nobody knows. */

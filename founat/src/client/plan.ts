@@ -1,4 +1,11 @@
-import { containsPrefix, formatCidr, normalizeCidrs, PRIVATE_RANGES, prefixesOf } from "../cidr.ts";
+import {
+  ADDRESS_BITS,
+  containsPrefix,
+  formatCidr,
+  normalizeCidrs,
+  PRIVATE_RANGES,
+  prefixesOf,
+} from "../cidr.ts";
 import { type Decision, decide } from "../coverage.ts";
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES, type Family } from "../family.ts";
@@ -7,6 +14,7 @@ import { LAST_METRIC, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { MAIN_TABLE } from "../iproute/state.ts";
 import type { NftTable } from "../nft/table.ts";
+import { probeAddress } from "../probe-addresses.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { guardTable } from "./guard.ts";
 import { type Mark, markOfReplies } from "./mark.ts";
@@ -94,8 +102,8 @@ function planFamily(family: Family, config: ClientConfig, facts: ClientFacts, ma
       : [...new Set([...carriers].map(({ sourcePortAuto }) => sourcePortAuto))]
           .sort()
           .map((auto) => tunnelLink(family, auto, commonPort(config.egresses), facts.uplink, local));
-  const narrow = tableRoutes(family, NARROW_TABLE, decisions, local);
-  const wide = tableRoutes(family, WIDE_TABLE, decisions, local);
+  const narrow = tableRoutes(family, NARROW_TABLE, decisions, config.egresses, local);
+  const wide = tableRoutes(family, WIDE_TABLE, decisions, config.egresses, local);
   return {
     family,
     decisions,
@@ -145,11 +153,13 @@ function tableRoutes(
   family: Family,
   table: number,
   decisions: readonly Decision<ClientEgress>[],
+  egresses: readonly ClientEgress[],
   local: string | undefined,
 ): Route[] {
   const throws: Route[] = [];
   const tunnels: Route[] = [];
   const gateways = new Set<string>();
+  const carriers = new Set<ClientEgress>();
   const open: { decision: Decision<ClientEgress>; carrier: ClientEgress | undefined }[] = [];
   for (const decision of decisions) {
     // Rules decide about these before the wide table is asked.
@@ -164,14 +174,36 @@ function tableRoutes(
       throws.push({ family, table, destination, type: "throw" });
       continue;
     }
-    // Below the tunnel's route, for when its link is down or gone: no other route may take over.
-    tunnels.push({ family, table, destination, type: "unreachable", metric: LAST_METRIC });
+    tunnels.push(secondLine(family, table, destination));
     if (local === undefined) continue;
+    carriers.add(carrier);
     const gateway = carrier.gateway[family];
     if (gateway !== undefined) gateways.add(`${gateway} ${linkName({ family, ...carrier })}`);
     tunnels.push(tunnelRoute(family, table, destination, carrier, local));
   }
-  return [...throws, ...gatewayRoutes(family, table, gateways), ...tunnels];
+  const probes = egresses.flatMap((egress, index) =>
+    carriers.has(egress) && local !== undefined ? probeRoute(family, table, index, egress, local) : [],
+  );
+  return [...throws, ...gatewayRoutes(family, table, gateways), ...tunnels, ...probes];
+}
+
+// Whatever its destinations are, a probe of the Egress goes where their packets go.
+function probeRoute(
+  family: Family,
+  table: number,
+  index: number,
+  egress: ClientEgress,
+  local: string,
+): Route[] {
+  const address = probeAddress(family, index);
+  if (address === undefined || egress.gateway[family] === undefined) return [];
+  const destination = `${address}/${ADDRESS_BITS[family]}`;
+  return [secondLine(family, table, destination), tunnelRoute(family, table, destination, egress, local)];
+}
+
+// Below the tunnel's route, for when its link is down or gone: no other route may take over.
+function secondLine(family: Family, table: number, destination: string): Route {
+  return { family, table, destination, type: "unreachable", metric: LAST_METRIC };
 }
 
 function tunnelRoute(

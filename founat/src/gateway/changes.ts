@@ -3,7 +3,7 @@ import { linkChanges, linkRemovals } from "../iproute/links.ts";
 import type { Step } from "../kernel.ts";
 import { hasLayout, tableDifferences, tableScript } from "../nft/diff.ts";
 import { peerScript } from "./peers.ts";
-import { CLIENTS_TABLE, type GatewayPlan } from "./plan.ts";
+import { GATEWAY_TABLES, type GatewayPlan } from "./plan.ts";
 import { type GatewayState, peersOf } from "./state.ts";
 import { CLIENT_SETS } from "./table.ts";
 
@@ -20,8 +20,8 @@ export interface GatewayChanges {
 export function gatewayChanges(plan: GatewayPlan, state: GatewayState): GatewayChanges {
   const table = tableDifferences(plan.table, state.table, COMPARISON);
   const links = linkChanges(plan, state);
-  const lines4 = [...links.commands, ...routingLines("ipv4", plan, state, [CLIENTS_TABLE], links.replaced)];
-  const lines6 = routingLines("ipv6", plan, state, [CLIENTS_TABLE], links.replaced);
+  const lines4 = [...links.commands, ...routingLines("ipv4", plan, state, GATEWAY_TABLES, links.replaced)];
+  const lines6 = routingLines("ipv6", plan, state, GATEWAY_TABLES, links.replaced);
   const leftovers = linkRemovals(plan, state);
   return {
     differences: [

@@ -5,12 +5,17 @@ import { FAMILIES } from "../family.ts";
 import { type FouPort, linkName, type TunnelLink, tunnelLink } from "../iproute/links.ts";
 import type { Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
+import { LOCAL_TABLE } from "../iproute/state.ts";
 import type { NftTable } from "../nft/table.ts";
+import { PROBE_PREFIXES } from "../probe-addresses.ts";
 import type { GatewayConfig } from "./config.ts";
 import { gatewayTable } from "./table.ts";
 
 /** Routes to clients. */
 export const CLIENTS_TABLE = 118;
+
+/** The tables in which a gateway has routes. */
+export const GATEWAY_TABLES: readonly number[] = [CLIENTS_TABLE, LOCAL_TABLE];
 
 /** What is discovered in the gateway's network namespace. */
 export interface GatewayFacts {
@@ -46,20 +51,32 @@ export function planGateway(config: GatewayConfig, { uplink }: GatewayFacts): Ga
     links,
     bypassRules: [],
     // The link sends each packet to the inner destination's own address: one route serves every client.
-    routes: links.map((link) => ({
-      family: link.family,
-      table: CLIENTS_TABLE,
-      destination: link.family === "ipv4" ? "0.0.0.0/0" : "::/0",
-      type: "unicast",
-      device: linkName(link),
-    })),
-    // Outer packets, which this host sends itself, must not meet that route.
-    rules: families.map((family) => ({
-      family,
-      preference: 2000,
-      selector: `iif ${uplink.name}`,
-      action: `lookup ${CLIENTS_TABLE}`,
-    })),
+    routes: links.flatMap((link): Route[] => [
+      {
+        family: link.family,
+        table: CLIENTS_TABLE,
+        destination: link.family === "ipv4" ? "0.0.0.0/0" : "::/0",
+        type: "unicast",
+        device: linkName(link),
+      },
+      {
+        family: link.family,
+        table: LOCAL_TABLE,
+        destination: PROBE_PREFIXES[link.family],
+        type: "local",
+        device: "lo",
+      },
+    ]),
+    // Of what this host sends itself only answers to probes may meet that route: outer packets must not.
+    rules: families.flatMap((family) => [
+      { family, preference: 2000, selector: `iif ${uplink.name}`, action: `lookup ${CLIENTS_TABLE}` },
+      {
+        family,
+        preference: 2001,
+        selector: `from ${PROBE_PREFIXES[family]}`,
+        action: `lookup ${CLIENTS_TABLE}`,
+      },
+    ]),
   };
 }
 

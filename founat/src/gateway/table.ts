@@ -2,7 +2,10 @@ import type { Range } from "../cidr.ts";
 import { FAMILIES, type Family } from "../family.ts";
 import { perFamily, VERSION } from "../nft/per-family.ts";
 import type { NftSet, NftTable } from "../nft/table.ts";
+import { PROBE_PREFIXES } from "../probe-addresses.ts";
 import { formatRange } from "../ranges.ts";
+
+const ICMP: Readonly<Record<Family, string>> = { ipv4: "icmp", ipv6: "icmpv6" };
 
 export const GATEWAY_TABLE = "egress_nat_gateway";
 
@@ -30,6 +33,11 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
           "Outer packets of clients get their client's mark, which survives decapsulation. The ct rules of this table " +
           "make conntrack put fragments together first, so that none passes without its UDP header.",
         rules: [
+          ...perFamily(
+            (ip, _, family) =>
+              `iifname "fou*" ${ip} daddr ${PROBE_PREFIXES[family]} ${ICMP[family]} type echo-request accept`,
+            "probes of the tunnel: the kernel answers, no socket is reached",
+          ),
           { text: 'iifname "fou*" drop', comment: "no client reaches the gateway itself" },
           { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
           ...perFamily(

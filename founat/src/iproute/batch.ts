@@ -15,7 +15,7 @@ export interface Routing {
 }
 
 // Of what is taken away, what sends packets into tunnels goes first.
-const REMOVAL_ORDER = ["unicast", "unreachable", "throw"];
+const REMOVAL_ORDER = ["unicast", "unreachable", "throw", "local"];
 
 /**
  * The lines for `ip -batch` that make one family's rules, and its routes in `tables`, the wanted ones. New before old,

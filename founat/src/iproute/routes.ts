@@ -14,7 +14,7 @@ export interface Route {
   readonly table: number;
   /** CIDR. */
   readonly destination: string;
-  readonly type: "unicast" | "throw" | "unreachable";
+  readonly type: "unicast" | "throw" | "unreachable" | "local";
   readonly via?: string;
   readonly device?: string;
   readonly onlink?: boolean;

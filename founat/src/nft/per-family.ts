@@ -11,6 +11,9 @@ export const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" 
  *
  * @param text given nft's word for the family's header (`ip`, `ip6`) and the ending of its sets' names
  */
-export function perFamily(text: (ip: string, version: string) => string, comment: string): NftRule[] {
-  return FAMILIES.map((family) => ({ text: text(IP[family], VERSION[family]), comment }));
+export function perFamily(
+  text: (ip: string, version: string, family: Family) => string,
+  comment: string,
+): NftRule[] {
+  return FAMILIES.map((family) => ({ text: text(IP[family], VERSION[family], family), comment }));
 }

@@ -7,6 +7,7 @@ const HEADINGS: readonly (readonly [RegExp, string])[] = [
   [/^rule add pref 1800/, "link-local destinations stay on the link"],
   [/^rule add pref 1850/, "outer packets to gateways never meet the tunnel"],
   [/^rule add pref 1880/, "marked packets (replies to inbound flows) leave as they came"],
+  [/^rule add pref 2001 from/, "answers to probes"],
   [
     /^rule add pref 20[0-4]/,
     "private destinations: as without Egresses, unless a narrow one took them before",
@@ -15,6 +16,11 @@ const HEADINGS: readonly (readonly [RegExp, string])[] = [
   [/^rule add pref 1900/, "narrow destinations"],
   [/^rule add pref 2100/, "wide destinations"],
   [/^rule add pref 2000 iif/, "packets from outside to clients"],
+  [/^route replace local/, "probes of the tunnel are for this host"],
+  [
+    /^route replace (unreachable )?(192\.0\.0\.|100:0:0:1:)/,
+    "the probe address of each Egress leads to its gateway",
+  ],
   [/^route replace throw/, "never through a tunnel: in-cluster, excluded and link-local ranges"],
   [/^route replace \S+\/128 dev/, "IPv6 gateways must be reachable on the link before routes may name them"],
   [/^route replace/, "destinations, each with its second line of defence below"],
