@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
 import type { Family } from "../family.ts";
+import { probeAddress } from "../probe-addresses.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import { countingKernel, Interrupted, interruptedKernel } from "../testing/interrupted.ts";
 import {
+  ADDRESSES,
   addressOf,
   ask,
   buildTopology,
@@ -83,16 +85,31 @@ describe("with two clients", () => {
   });
 
   test.each(families)("clients pass and a stranger with a client's links does not (%s)", async (family) => {
-    expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("gateway", family));
-    expect(await ask("neighbour", "tcp", addressOf("internet", family))).toBe(addressOf("gateway", family));
-    for (const protocol of ["tcp", "udp"] as const) {
-      expect(await ask("stranger", protocol, addressOf("internet", family), "--timeout 2")).toBe("timeout");
-    }
+    const internet = addressOf("internet", family);
+    const answers = await Promise.all([
+      ask("client", "tcp", internet),
+      ask("neighbour", "tcp", internet),
+      ask("stranger", "tcp", internet, { timeout: 2 }),
+      ask("stranger", "udp", internet, { timeout: 2 }),
+    ]);
+    const gatewayAddress = addressOf("gateway", family);
+    expect(answers).toEqual([gatewayAddress, gatewayAddress, "timeout", "timeout"]);
+  });
+
+  test("a client's probe is answered, a stranger's is not", async () => {
+    const probe = (namespace: Namespace) =>
+      new Client({ kernel: kernelOf(namespace), logger: silent }).probe(clientConfig(egress()), {
+        addresses: ADDRESSES[namespace] ?? {},
+        timeoutMs: 2000,
+      });
+    expect(await probe("client")).toEqual([]);
+    expect((await probe("stranger")).map(({ family }) => family)).toEqual(families);
   });
 
   describe.each(families)("forged packets (%s)", (family) => {
     const at = (role: string) => addressOf(role, family);
     const metadata = family === "ipv4" ? "169.254.169.254" : "fd00:ec2::254";
+    const probe = probeAddress(family, 0) ?? "";
     const loopback = family === "ipv4" ? "127.0.0.1" : "::1";
     const listeners = ["internet", "stranger", "gateway", "client", "router"] as const;
     const toGateway = {
@@ -144,6 +161,7 @@ describe("with two clients", () => {
       ["a client's FoU to the metadata service", "client", { ...toGateway, destination: metadata }],
       ["a client's FoU to the gateway", "client", { ...toGateway, destination: at("gateway") }],
       ["a client's FoU to the gateway's loopback", "client", { ...toGateway, destination: loopback }],
+      ["a client's FoU to the gateway's probe address", "client", { ...toGateway, destination: probe }],
       [
         "a client's FoU to a private destination of no Egress",
         "client",
@@ -166,9 +184,7 @@ describe("with two clients", () => {
       const version = family === "ipv4" ? "" : "-6";
       await inside("router", `ip address replace ${metadata} dev lo`);
       await inside("stranger", `ip ${version} route replace ${at("client")} via ${at("gateway")} dev eth0`);
-      const stop = await Promise.all(
-        listeners.filter((name) => name !== "internet").map((name) => serve(name, 9000)),
-      );
+      await Promise.all(listeners.map((name) => serve(name, 9000)));
       for (const sender of ["client", "neighbour", "stranger"] as const) {
         await forge(
           sender,
@@ -181,7 +197,6 @@ describe("with two clients", () => {
       await ask("client", "udp", at("internet"));
       for (const listener of listeners) received.set(listener, await seenBy(listener));
       await inside("stranger", `ip ${version} route del ${at("client")}`);
-      for (const end of stop) await end();
     });
 
     test.each(controls)("the control: %s reaches the internet", (name) => {
@@ -193,30 +208,31 @@ describe("with two clients", () => {
     });
   });
 
-  test.each(families)(
-    "flows live on when the gateway program restarts; nothing is written (%s)",
-    async (family) => {
-      const elements = await clientElements();
-      const talk = ask("client", "tcp", addressOf("internet", family), "--times 15 --pause 0.2");
-      const kernel = countingKernel(kernelOf("gateway"));
-      const restarted = newGateway(kernel);
-      await restarted.init();
-      await restarted.sync(both);
-      expect(new Set((await talk).split("\n"))).toEqual(new Set([addressOf("gateway", family)]));
-      expect(kernel.writes()).toBe(0);
-      expect(await clientElements()).toBe(elements);
-    },
-  );
+  test("flows live on when the gateway program restarts; nothing is written", async () => {
+    const elements = await clientElements();
+    const talks = families.map((family) =>
+      ask("client", "tcp", addressOf("internet", family), { times: 15, pause: 0.2 }),
+    );
+    const kernel = countingKernel(kernelOf("gateway"));
+    const restarted = newGateway(kernel);
+    await restarted.init();
+    await restarted.sync(both);
+    for (const [index, family] of families.entries()) {
+      expect(new Set((await talks[index])?.split("\n"))).toEqual(new Set([addressOf("gateway", family)]));
+    }
+    expect(kernel.writes()).toBe(0);
+    expect(await clientElements()).toBe(elements);
+  });
 
   test("a destination that is taken from the Egress is out of reach at once, and its return brings it back", async () => {
+    const answers = () =>
+      Promise.all(
+        families.map((family) => ask("client", "tcp", addressOf("internet", family), { timeout: 2 })),
+      );
     await gateway.configure(gatewayConfig({ destinations: ["203.0.113.0/24"] }));
-    for (const family of families) {
-      expect(await ask("client", "tcp", addressOf("internet", family), "--timeout 2")).toBe("timeout");
-    }
+    expect(await answers()).toEqual(["timeout", "timeout"]);
     await gateway.configure(gatewayConfig());
-    for (const family of families) {
-      expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("gateway", family));
-    }
+    expect(await answers()).toEqual(families.map((family) => addressOf("gateway", family)));
   });
 
   test("a client that is removed loses its elements and its flows, inner and outer; others keep theirs", async () => {
@@ -228,9 +244,10 @@ describe("with two clients", () => {
       expect(of("client")).toEqual([]);
       expect(of("neighbour")).not.toEqual([]);
     }
-    for (const family of families) {
-      expect(await ask("client", "tcp", addressOf("internet", family), "--timeout 2")).toBe("timeout");
-    }
+    const answers = families.map((family) =>
+      ask("client", "tcp", addressOf("internet", family), { timeout: 2 }),
+    );
+    expect(await Promise.all(answers)).toEqual(["timeout", "timeout"]);
     const ruleset = await inside("gateway", "nft list table inet egress_nat_gateway");
     for (const family of families) expect(ruleset).not.toContain(`${addressOf("client", family)} `);
     await gateway.update({ put: [gatewayClient("client")] });

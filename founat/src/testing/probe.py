@@ -1,15 +1,36 @@
-"""What tests of the data path run inside network namespaces. Usage: probe.py serve LOG | ask ... | fou ... (see below)"""
-import argparse
+"""The programs that tests of the data path run inside network namespaces, in one process: to start one for each question
+would take most of the tests' time on an emulated machine. Usage: probe.py SOCKET
+
+A request is one connection: a JSON object `{"netns": NAME, "command": NAME, ...parameters}`, then the end of the stream.
+The answer is text."""
+import ctypes
 import errno
+import fcntl
 import json
+import os
 import socket
 import struct
 import sys
 import threading
 import time
 
+CLONE_NEWNET = 0x40000000
 SO_BINDTODEVICE = 25
-IP_TOS, IP_HDRINCL, IPV6_TCLASS = 1, 3, 67
+SIOCETHTOOL, ETHTOOL_STXCSUM = 0x8946, 0x17
+IP_TOS, IP_MTU_DISCOVER, IPV6_TCLASS = 1, 10, 67
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def enter(netns):
+    """Moves this thread, and those that it starts, into a network namespace."""
+    with open(f"/run/netns/{netns}") as file:
+        if libc.setns(file.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"setns {netns}")
+
+
+def start(target, *args):
+    threading.Thread(target=target, args=args, daemon=True).start()
 
 
 def family(address):
@@ -20,9 +41,15 @@ def plain(address):
     return address.removeprefix("::ffff:")
 
 
-def serve(log, port):
-    """Answers with the source it saw: TCP for each message, UDP for each datagram. port + 1: bulk TCP."""
-    log = open(log, "a", buffering=1)
+# By namespace and port: the datagrams that a server got.
+seen = {}
+
+
+def serve(netns, port):
+    """Answers with the source it saw: TCP for each message, UDP for each datagram. port + 1: bulk TCP. To the end."""
+    if (netns, port) in seen:
+        return
+    log = seen[netns, port] = []
 
     def tcp(connection, peer):
         try:
@@ -42,65 +69,67 @@ def serve(log, port):
         connection.sendall(b"k" * size)
         connection.close()
 
-    def listen(number, handle):
+    def accept(listener, handle):
+        while True:
+            start(handle, *listener.accept())
+
+    def datagrams(udp):
+        while True:
+            data, peer = udp.recvfrom(65536)
+            log.append(f"{plain(peer[0])} {len(data)} {data[:40].decode(errors='replace').strip()}")
+            try:
+                udp.sendto(f"{plain(peer[0])} {len(data)}\n".encode(), peer)
+            except OSError:
+                pass
+
+    for number, handle in (port, tcp), (port + 1, bulk):
         listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("::", number))
         listener.listen(99)
-        while True:
-            threading.Thread(target=handle, args=listener.accept(), daemon=True).start()
-
-    threading.Thread(target=listen, args=(port, tcp), daemon=True).start()
-    threading.Thread(target=listen, args=(port + 1, bulk), daemon=True).start()
+        start(accept, listener, handle)
     udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     udp.bind(("::", port))
-    log.write("ready\n")
-    while True:
-        data, peer = udp.recvfrom(65536)
-        log.write(f"{plain(peer[0])} {len(data)} {data[:40].decode(errors='replace').strip()}\n")
-        try:
-            udp.sendto(f"{plain(peer[0])} {len(data)}\n".encode(), peer)
-        except OSError:
-            pass
+    start(datagrams, udp)
 
 
-def ask(o):
-    kind = socket.SOCK_STREAM if o.protocol in ("tcp", "bulk") else socket.SOCK_DGRAM
-    s = socket.socket(family(o.address), kind)
-    s.settimeout(o.timeout)
+def ask(protocol, address, port=9000, device=None, tos=None, size=0, timeout=20, times=1, pause=0):
+    """Sends something to a server; its answers, or the name of the error."""
+    lines = []
+    s = socket.socket(family(address), socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM)
+    s.settimeout(timeout)
     try:
-        if o.device:
-            s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, o.device.encode())
-        if o.source:
-            s.bind((o.source, 0))
-        if o.tos:
-            level, option = (socket.IPPROTO_IPV6, IPV6_TCLASS) if ":" in o.address else (socket.IPPROTO_IP, IP_TOS)
-            s.setsockopt(level, option, o.tos)
-        start = time.monotonic()
-        s.connect((o.address, o.port))
-        if o.protocol == "bulk":
-            s.sendall(struct.pack("!Q", o.size) + b"x" * o.size)
+        if device:
+            s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, device.encode())
+        if tos:
+            level, option = (socket.IPPROTO_IPV6, IPV6_TCLASS) if ":" in address else (socket.IPPROTO_IP, IP_TOS)
+            s.setsockopt(level, option, tos)
+        s.connect((address, port))
+        if protocol == "bulk":
+            s.sendall(struct.pack("!Q", size) + b"x" * size)
             received = 0
-            while received < o.size:
-                data = s.recv(1 << 20)
-                if not data:
-                    break
+            while data := s.recv(1 << 20):
                 received += len(data)
-            print(f"{received} bytes in {time.monotonic() - start:.1f} s")
-            return
-        for _ in range(o.times):
-            s.sendall(o.payload.encode().ljust(o.size))
-            print(s.recv(65536).decode().strip(), flush=True)
-            if o.pause:
-                time.sleep(o.pause)
+            return f"{received} bytes"
+        for _ in range(times):
+            s.sendall(b"hello".ljust(size))
+            lines.append(s.recv(65536).decode().strip())
+            if pause:
+                time.sleep(pause)
     except socket.timeout:
-        print("timeout")
+        lines.append("timeout")
     except OSError as e:
-        print(errno.errorcode.get(e.errno, str(e)))
+        lines.append(errno.errorcode.get(e.errno, str(e)))
+    finally:
+        s.close()
+    return "\n".join(lines)
+
+
+chatting = threading.Event()
 
 
 def chatter(addresses):
-    """Sends to all addresses for ever, by the routes and around them."""
+    """Sends to all addresses, by the routes and around them, until it is told to stop."""
     sockets = []
     for address in addresses:
         for device in (None, b"eth0"):
@@ -108,13 +137,18 @@ def chatter(addresses):
             if device:
                 s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, device)
             sockets.append((s, address))
-    while True:
-        for s, address in sockets:
-            try:
-                s.sendto(b"chatter", (address, 9999))
-            except OSError:
-                pass
-        time.sleep(0.05)
+
+    def chat():
+        while chatting.is_set():
+            for s, address in sockets:
+                try:
+                    s.sendto(b"chatter", (address, 9999))
+                except OSError:
+                    pass
+            time.sleep(0.05)
+
+    chatting.set()
+    start(chat)
 
 
 def checksum(data):
@@ -137,10 +171,9 @@ def packet(source, destination, port, payload):
     return struct.pack("!IHBB", 6 << 28, len(udp), 17, 64) + a + b + udp
 
 
-def forge():
-    """Sends packets of own making, as the JSON list on standard input says: in FoU from an ordinary UDP socket, in plain
-    IPIP or IP6IP6, or as they are."""
-    for p in json.load(sys.stdin):
+def forge(packets):
+    """Sends packets of own making: in FoU from an ordinary UDP socket, in plain IPIP or IP6IP6, or as they are."""
+    for p in packets:
         to, how = p["to"], p["how"]
         payload = p["payload"].encode().ljust(p.get("size", 0))
         inner = packet(p["source"], p["destination"], p.get("port", 9000), payload)
@@ -148,44 +181,55 @@ def forge():
         if how == "fou":
             s = socket.socket(family(to), socket.SOCK_DGRAM)
             if not v6:
-                s.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: fragments are allowed
+                s.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, 0)  # fragments are allowed
             s.sendto(inner, (to, 5555))
         elif how == "plain":
-            socket.socket(family(to), socket.SOCK_RAW, 41 if v6 else 4).sendto(inner, (to, 0))
+            s = socket.socket(family(to), socket.SOCK_RAW, 41 if v6 else 4)
+            s.sendto(inner, (to, 0))
         else:
-            socket.socket(family(to), socket.SOCK_RAW, socket.IPPROTO_RAW).sendto(inner, (to, 0))
+            s = socket.socket(family(to), socket.SOCK_RAW, socket.IPPROTO_RAW)
+            s.sendto(inner, (to, 0))
+        s.close()
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers(dest="command", required=True)
-    p = commands.add_parser("serve")
-    p.add_argument("log")
-    p.add_argument("--port", type=int, default=9000)
-    p = commands.add_parser("ask")
-    p.add_argument("protocol", choices=["tcp", "udp", "bulk"])
-    p.add_argument("address")
-    p.add_argument("payload", nargs="?", default="hello")
-    p.add_argument("--port", type=int, default=9000)
-    p.add_argument("--device")
-    p.add_argument("--source")
-    p.add_argument("--tos", type=int)
-    p.add_argument("--size", type=int, default=0)
-    p.add_argument("--timeout", type=float, default=20)
-    p.add_argument("--times", type=int, default=1)
-    p.add_argument("--pause", type=float, default=0)
-    p = commands.add_parser("chatter")
-    p.add_argument("addresses", nargs="+")
-    commands.add_parser("forge")
-    o = parser.parse_args()
-    if o.command == "serve":
-        serve(o.log, o.port)
-    elif o.command == "ask":
-        ask(o)
-    elif o.command == "chatter":
-        chatter(o.addresses)
-    else:
-        forge()
+def software_checksums(device):
+    """Has the kernel fill checksums in before packets leave by a device, as cards do; between namespaces it would not."""
+    value = ctypes.create_string_buffer(struct.pack("=II", ETHTOOL_STXCSUM, 0))
+    request = struct.pack("16sP16x", device.encode(), ctypes.addressof(value))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, SIOCETHTOOL, request)
 
 
-sys.exit(main())
+def perform(netns, command, **parameters):
+    enter(netns)
+    commands = {
+        "serve": lambda port: serve(netns, port),
+        "seen": lambda port: "\n".join(seen.get((netns, port), [])),
+        "ask": ask,
+        "chatter": chatter,
+        "silence": chatting.clear,
+        "forge": forge,
+        "software_checksums": software_checksums,
+    }
+    return commands[command](**parameters) or ""
+
+
+def answer(connection):
+    with connection:
+        request = b"".join(iter(lambda: connection.recv(65536), b""))
+        try:
+            text = perform(**json.loads(request))
+        except Exception as error:
+            text = f"probe.py failed: {error!r}"
+        connection.sendall(text.encode())
+
+
+def main(path):
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)
+    listener.listen(99)
+    while True:
+        start(answer, listener.accept()[0])
+
+
+sys.exit(main(sys.argv[1]))

@@ -35,9 +35,6 @@ export function addressOf(role: string, family: Family): string {
 /** Makes the namespaces; a server in `internet` answers with the source address that it saw. */
 export async function buildTopology(): Promise<void> {
   await destroyTopology();
-  await machine.run(["sh", "-c", "mkdir -p /run/founat && cat > /run/founat/probe.py"], {
-    input: await readFile(join(import.meta.dirname, "probe.py"), "utf8"),
-  });
   await ipBatch(
     [],
     [
@@ -99,33 +96,44 @@ export async function buildTopology(): Promise<void> {
     },
     { file: "nft", args: ["-f", "-"], input: ROUTER_TABLES },
   ]);
+  await startProbe();
   await serve("internet", 9000);
-}
-
-/**
- * Starts a server that answers with the source that it sees, TCP and UDP; port + 1 takes bulk.
- *
- * @returns what ends it
- */
-export async function serve(namespace: Namespace, port: number): Promise<() => Promise<void>> {
-  const log = `/run/founat/${namespace}-${port}.log`;
-  const pid = await inside(
-    namespace,
-    `rm -f ${log}; python3 /run/founat/probe.py serve ${log} --port ${port} >/dev/null 2>&1 </dev/null & echo $!
-     until grep -qs ready ${log}; do sleep 0.05; done`,
-  );
-  return async () => {
-    await machine.run(["kill", pid.trim()]);
-  };
 }
 
 export async function destroyTopology(): Promise<void> {
   await machine.run(`
+    [ ! -e ${PROBE_FOLDER}/pid ] || kill -9 $(cat ${PROBE_FOLDER}/pid)
+    rm -rf ${PROBE_FOLDER}
     for n in ${NAMESPACES.join(" ")}; do
-      [ -e /run/netns/$n ] || continue
-      ip netns pids $n | xargs -r kill -9
-      ip netns del $n
+      [ ! -e /run/netns/$n ] || ip netns del $n
     done`);
+}
+
+const PROBE_FOLDER = "/run/founat";
+
+/** One program plays a part in every namespace: see probe.py. */
+async function startProbe(): Promise<void> {
+  const program = await readFile(join(import.meta.dirname, "probe.py"), "utf8");
+  const start = `
+    mkdir ${PROBE_FOLDER} && cd ${PROBE_FOLDER} && cat > probe.py
+    python3 probe.py socket >log 2>&1 </dev/null & echo $! >pid
+    until [ -S socket ]; do kill -0 $(cat pid) && sleep 0.05 || { cat log >&2; exit 1; }; done`;
+  await machine.run(["sh", "-c", start], { input: program });
+}
+
+/** Has probe.py do something in a namespace. */
+async function probe(namespace: Namespace, command: string, parameters: object = {}): Promise<string> {
+  const socat = ["socat", "-t", "100", "-", `UNIX-CONNECT:${PROBE_FOLDER}/socket`];
+  const answer = await machine.run(socat, {
+    input: JSON.stringify({ netns: namespace, command, ...parameters }),
+  });
+  if (answer.startsWith("probe.py failed")) throw new Error(`${command} in ${namespace}: ${answer}`);
+  return answer;
+}
+
+/** Starts a server that answers with the source that it sees, TCP and UDP; port + 1 takes bulk. It stays. */
+export async function serve(namespace: Namespace, port: number): Promise<void> {
+  await probe(namespace, "serve", { port });
 }
 
 async function ipBatch(options: readonly string[], lines: readonly string[]): Promise<void> {
@@ -160,23 +168,31 @@ export function kernelOf(namespace: Namespace): Kernel {
 
 /** Runs a shell command in a namespace. */
 export function inside(namespace: Namespace, command: string): Promise<string> {
-  return machine.run(["ip", "netns", "exec", namespace, "sh", "-c", command]);
+  return machine.run(["nsenter", `--net=/run/netns/${namespace}`, "sh", "-c", command]);
 }
 
-/**
- * Sends something to the server and returns its answer: the source it saw, or the error's name.
- *
- * @param options for `probe.py ask`, for instance `--device eth0`
- */
-export async function ask(
+export interface AskOptions {
+  readonly port?: number;
+  /** To bind to. */
+  readonly device?: string;
+  readonly tos?: number;
+  /** Bytes of payload. */
+  readonly size?: number;
+  /** Seconds. */
+  readonly timeout?: number;
+  readonly times?: number;
+  /** Seconds between two questions. */
+  readonly pause?: number;
+}
+
+/** Sends something to the server and returns its answer: the source it saw, or the error's name. */
+export function ask(
   namespace: Namespace,
   protocol: "tcp" | "udp" | "bulk",
   address: string,
-  options = "",
+  options: AskOptions = {},
 ): Promise<string> {
-  return (
-    await inside(namespace, `python3 /run/founat/probe.py ask ${protocol} ${address} ${options}`)
-  ).trim();
+  return probe(namespace, "ask", { protocol, address, ...options });
 }
 
 /** A packet of the sender's own making: UDP in FoU, in a tunnel without UDP, or bare. */
@@ -191,14 +207,12 @@ export interface ForgedPacket {
 }
 
 export async function forge(namespace: Namespace, packets: readonly ForgedPacket[]): Promise<void> {
-  await machine.run(["ip", "netns", "exec", namespace, "python3", "/run/founat/probe.py", "forge"], {
-    input: JSON.stringify(packets),
-  });
+  await probe(namespace, "forge", { packets });
 }
 
 /** The datagrams that a namespace's server on port 9000 got: source, size and payload. */
 export async function seenBy(namespace: Namespace): Promise<string[]> {
-  return (await machine.run(["cat", `/run/founat/${namespace}-9000.log`])).split("\n").filter(Boolean);
+  return (await probe(namespace, "seen", { port: 9000 })).split("\n").filter(Boolean);
 }
 
 /**
@@ -208,13 +222,15 @@ export async function seenBy(namespace: Namespace): Promise<string[]> {
  * @returns what ends it
  */
 export async function chatter(addresses: readonly string[]): Promise<() => Promise<void>> {
-  const pid = await inside(
-    "client",
-    `python3 /run/founat/probe.py chatter ${addresses.join(" ")} >/dev/null 2>&1 </dev/null & echo $!`,
-  );
+  await probe("client", "chatter", { addresses });
   return async () => {
-    await machine.run(["kill", pid.trim()]);
+    await probe("client", "silence");
   };
+}
+
+/** Has the router fill in checksums before it sends packets to a pod, as a card does. */
+export async function fillChecksumsTowards(pod: (typeof PODS)[number]): Promise<void> {
+  await probe("router", "software_checksums", { device: pod });
 }
 
 /** Packets with the client's own address on their way to the outside. */
