@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { GATEWAY_ANNOTATION } from "@egress-nat/crds";
-import { FounatError } from "@egress-nat/founat";
+import { type ClientConfig, FounatError } from "@egress-nat/founat";
 import { KubeError } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { CniError, CniErrorCode } from "../cni/error.ts";
@@ -20,6 +20,7 @@ import type { LookUpPod, PodFacts } from "./pod-lookup.ts";
 import type { PodNetworks } from "./pod-networks.ts";
 import { assertUsable, clientConfig, parseClientAnnotations, recordEgress } from "./pod-plan.ts";
 import type { SliceWriter } from "./slice-writer.ts";
+import { probeTunnels } from "./tunnel-probe.ts";
 import type { Withdrawals } from "./withdrawals.ts";
 
 /** Below what kubelet gives the container runtime (2 minutes), and what the plugin gives the agent. */
@@ -38,7 +39,7 @@ export interface AdderOptions {
   /** Looks at a client again: something has changed while it was being added. */
   readonly reapply: (containerId: string) => void;
   readonly recordEvent: RecordPodEvent;
-  readonly metrics: Pick<AgentMetrics, "acknowledgeSeconds">;
+  readonly metrics: Pick<AgentMetrics, "acknowledgeSeconds" | "tunnelProbes">;
   readonly logger: Logger;
   readonly acknowledgeDeadlineMs?: number;
 }
@@ -81,16 +82,21 @@ export class Adder {
       addedAt: new Date().toISOString(),
       egresses: egresses.map(recordEgress),
     };
-    await this.#establish(record, egresses, signal);
+    const config = await this.#establish(record, egresses, signal);
+    await probeTunnels(this.#options, record, config, egresses);
     logger.info({ pod: record.pod, addresses, egresses: references.map(egressKey) }, "added a client");
   }
 
-  /** From here on a gateway may trust the pod's addresses: either all of it stands at the end, or all is withdrawn. */
+  /**
+   * From here on a gateway may trust the pod's addresses: either all of it stands at the end, or all is withdrawn.
+   *
+   * @returns what the pod's network namespace is now
+   */
   async #establish(
     record: ClientRecord,
     egresses: readonly EgressFacts[],
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<ClientConfig> {
     const { state, registry, networks, withdrawals, view, clusterRanges, reapply, logger } = this.#options;
     const config = clientConfig(record, view, clusterRanges);
     const failed = new AbortController();
@@ -110,7 +116,7 @@ export class Adder {
     const isDeleted = registry.get(record.containerId) === undefined;
     if (failure === undefined && !isDeleted && !signal.aborted) {
       if (!isDeepStrictEqual(config, clientConfig(record, view, clusterRanges))) reapply(record.containerId);
-      return;
+      return config;
     }
     if (!isDeleted) registry.bury(record.containerId);
     withdrawals.scan();

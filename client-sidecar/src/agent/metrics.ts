@@ -8,6 +8,7 @@ export class AgentMetrics {
   readonly acknowledgeSeconds: Histogram;
   readonly errors: Counter<"operation" | "code">;
   readonly reapplied: Counter<"result">;
+  readonly tunnelProbes: Counter<"result">;
 
   /**
    * @param counts read when somebody asks for metrics
@@ -38,6 +39,12 @@ export class AgentMetrics {
     this.reapplied = new Counter({
       name: "egress_nat_agent_reapplied_total",
       help: "Times that a running client was brought up to date, by result (changed, unchanged, error).",
+      labelNames: ["result"],
+      registers,
+    });
+    this.tunnelProbes = new Counter({
+      name: "egress_nat_agent_tunnel_probes_total",
+      help: "Clients whose tunnels were probed when they were added, by result (answered, silent, error).",
       labelNames: ["result"],
       registers,
     });

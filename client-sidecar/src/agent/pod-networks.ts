@@ -7,6 +7,8 @@ import {
   type Kernel,
   kernelInNetns,
   prepareGatewayNetns,
+  type SilentTunnel,
+  type TunnelProbeOptions,
 } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
 
@@ -21,6 +23,8 @@ export interface PodNetworks {
   apply(netns: string, config: ClientConfig): Promise<{ readonly changed: boolean }>;
   /** @returns what differs, in words */
   check(netns: string, config: ClientConfig): Promise<readonly string[]>;
+  /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */
+  probe(netns: string, config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]>;
   remove(netns: string): Promise<void>;
   /** Lets a gateway's namespace forward packets. */
   prepareGateway(netns: string): Promise<void>;
@@ -43,6 +47,11 @@ export class KernelPodNetworks implements PodNetworks {
 
   check(netns: string, config: ClientConfig): Promise<readonly string[]> {
     return this.#serially(netns, () => this.#client(netns).check(config));
+  }
+
+  /** It changes nothing, so it holds up nobody. */
+  probe(netns: string, config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]> {
+    return this.#client(netns).probe(config, options);
   }
 
   remove(netns: string): Promise<void> {

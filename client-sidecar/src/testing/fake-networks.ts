@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { ClientConfig } from "@egress-nat/founat";
+import type { ClientConfig, SilentTunnel, TunnelProbeOptions } from "@egress-nat/founat";
 import type { PodNetworks } from "../agent/pod-networks.ts";
 
 /** Network namespaces that only remember what they were told to be. */
@@ -9,6 +9,9 @@ export class FakeNetworks implements PodNetworks {
   readonly gone = new Set<string>();
   /** What the next {@link apply} fails with. */
   failure: Error | undefined;
+  /** Tunnels through which no probe comes back. */
+  silent: readonly SilentTunnel[] = [];
+  readonly probes: TunnelProbeOptions[] = [];
 
   async apply(netns: string, config: ClientConfig): Promise<{ readonly changed: boolean }> {
     if (this.failure !== undefined) throw this.failure;
@@ -19,6 +22,15 @@ export class FakeNetworks implements PodNetworks {
 
   async check(netns: string, config: ClientConfig): Promise<readonly string[]> {
     return isDeepStrictEqual(this.applied.get(netns), config) ? [] : ["route 192.0.2.0/24 is missing"];
+  }
+
+  async probe(
+    _netns: string,
+    _config: ClientConfig,
+    options: TunnelProbeOptions,
+  ): Promise<readonly SilentTunnel[]> {
+    this.probes.push(options);
+    return this.silent;
   }
 
   async remove(netns: string): Promise<void> {
