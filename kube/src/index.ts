@@ -22,6 +22,7 @@ export { Reflector, type ReflectorEvent, type ReflectorOptions, type ReflectorSt
 export {
   apiVersion,
   type KubeObject,
+  NODE_RESOURCE,
   type ObjectMeta,
   type OwnerReference,
   objectKey,

@@ -54,6 +54,15 @@ export function objectKey(object: { metadata: { name: string; namespace?: string
   return namespace ? `${namespace}/${name}` : name;
 }
 
+/** The nodes of the cluster. */
+export const NODE_RESOURCE: Resource = {
+  group: "",
+  version: "v1",
+  plural: "nodes",
+  kind: "Node",
+  namespaced: false,
+};
+
 /** "group/version", or "v1" for the core group: what stands in an object's apiVersion. */
 export function apiVersion(resource: Resource): string {
   return resource.group ? `${resource.group}/${resource.version}` : resource.version;

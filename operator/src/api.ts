@@ -1,8 +1,15 @@
 /** What the operator reads and writes in the API, for its reconcilers. */
 
 import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
-import { apiVersion, type EventRecorder, hasCode, ResourceClient, type Transport } from "@egress-nat/kube";
-import { type Caches, NODE_RESOURCE } from "./caches.ts";
+import {
+  apiVersion,
+  type EventRecorder,
+  hasCode,
+  NODE_RESOURCE,
+  ResourceClient,
+  type Transport,
+} from "@egress-nat/kube";
+import type { Caches } from "./caches.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { FIELD_MANAGER } from "./egress/field-manager.ts";
 import { type ObservedChildren, parseChild } from "./egress/observed.ts";

@@ -4,6 +4,7 @@ import { EGRESS_LABEL, EGRESS_RESOURCE, Egress, SLICE_RESOURCE } from "@egress-n
 import {
   type Change,
   type KubeObject,
+  NODE_RESOURCE,
   Reflector,
   type ReflectorOptions,
   type Resource,
@@ -53,14 +54,6 @@ class Cache<T extends KubeObject> implements Watched {
     this.store.onChange(listener);
   }
 }
-
-export const NODE_RESOURCE: Resource = {
-  group: "",
-  version: "v1",
-  plural: "nodes",
-  kind: "Node",
-  namespaced: false,
-};
 
 const SLICES_BY_NODE = "node";
 

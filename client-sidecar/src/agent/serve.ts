@@ -4,7 +4,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { API_GROUP, CNI_PLUGIN, HEALTH_PORTS } from "@egress-nat/crds";
 import { HeartbeatProber, normalizeCidrs } from "@egress-nat/founat";
-import { createTransport, EventRecorder, loadCredentials, ResourceClient } from "@egress-nat/kube";
+import {
+  createTransport,
+  EventRecorder,
+  loadCredentials,
+  NODE_RESOURCE,
+  ResourceClient,
+} from "@egress-nat/kube";
 import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { z } from "zod";
 import { Binary } from "../installer/binary.ts";
@@ -14,7 +20,7 @@ import { Installer } from "../installer/installer.ts";
 import { Agent } from "./agent.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
 import { KernelPodNetworks } from "./pod-networks.ts";
-import { NODE_RESOURCE, removeStartupTaint, TaintedNode } from "./startup-taint.ts";
+import { removeStartupTaint, TaintedNode } from "./startup-taint.ts";
 
 const Environment = NodeDirectories.extend({
   NODE_NAME: z.string().describe("the node's name, by the downward API: spec.nodeName"),

@@ -1,7 +1,13 @@
-import { createTransport, loadCredentials, ResourceClient, type Transport } from "@egress-nat/kube";
+import {
+  createTransport,
+  loadCredentials,
+  NODE_RESOURCE,
+  ResourceClient,
+  type Transport,
+} from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { NODE_RESOURCE, removeStartupTaint, TaintedNode } from "./startup-taint.ts";
+import { removeStartupTaint, TaintedNode } from "./startup-taint.ts";
 
 const KEY = "example.com/not-ready";
 const OTHER = { key: "example.com/dedicated", value: "db", effect: "NoSchedule" };

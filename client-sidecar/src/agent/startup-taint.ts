@@ -1,14 +1,6 @@
-import { Backoff, type KubeObject, pause, type Resource, type ResourceClient } from "@egress-nat/kube";
+import { Backoff, type KubeObject, pause, type ResourceClient } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import { z } from "zod";
-
-export const NODE_RESOURCE: Resource = {
-  group: "",
-  version: "v1",
-  plural: "nodes",
-  kind: "Node",
-  namespaced: false,
-};
 
 /** Taints as far as they are compared; the rest of them is kept. */
 const Taint = z.looseObject({ key: z.string() });
