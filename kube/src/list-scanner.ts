@@ -7,6 +7,14 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
+/** What a byte outside of strings does to the depth. */
+const [INTO, OUT_OF] = [1, 2];
+const STEPS = new Uint8Array(256);
+STEPS[OPEN_BRACE] = INTO;
+STEPS[OPEN_BRACKET] = INTO;
+STEPS[CLOSE_BRACE] = OUT_OF;
+STEPS[CLOSE_BRACKET] = OUT_OF;
+
 /** Depth inside `{"items":[`: what opens from here is an item. */
 const ITEMS_DEPTH = 2;
 
@@ -43,8 +51,8 @@ export class ListScanner {
   }
 
   /**
-   * Nearly all bytes of a list pass through here, often before anything is compiled: local variables, and as little as
-   * can be for each byte.
+   * Nearly all bytes of a list pass through here, mostly those of strings, often before anything is compiled: local
+   * variables, and as little as can be for each byte.
    *
    * @returns where the array of items ends, or the chunk
    */
@@ -55,20 +63,27 @@ export class ListScanner {
     let escaped = this.#escaped;
     let start = from;
     let at = from;
-    for (; at < length && depth >= ITEMS_DEPTH; at += 1) {
-      const byte = chunk[at] as number;
-      if (inString) {
-        if (escaped) escaped = false;
-        else if (byte === QUOTE) inString = false;
-        else if (byte === BACKSLASH) escaped = true;
-      } else if (byte === QUOTE) {
-        inString = true;
-      } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-        if (depth === ITEMS_DEPTH) start = at;
-        depth += 1;
-      } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
-        depth -= 1;
-        if (depth === ITEMS_DEPTH) items.push(this.#endItem(chunk.subarray(start, at + 1)));
+    while (at < length && depth >= ITEMS_DEPTH) {
+      let byte = chunk[at] as number;
+      if (!inString) {
+        at += 1;
+        const step = STEPS[byte];
+        if (byte === QUOTE) inString = true;
+        else if (step === INTO) {
+          if (depth === ITEMS_DEPTH) start = at - 1;
+          depth += 1;
+        } else if (step === OUT_OF) {
+          depth -= 1;
+          if (depth === ITEMS_DEPTH) items.push(this.#endItem(chunk.subarray(start, at)));
+        }
+      } else if (escaped) {
+        at += 1;
+        escaped = false;
+      } else {
+        while (byte !== QUOTE && byte !== BACKSLASH && ++at < length) byte = chunk[at] as number;
+        inString = byte !== QUOTE;
+        escaped = byte === BACKSLASH;
+        at += 1;
       }
     }
     if (depth > ITEMS_DEPTH) this.#itemParts.push(chunk.subarray(start));
@@ -77,7 +92,7 @@ export class ListScanner {
     this.#escaped = escaped;
     this.#depth = Math.max(depth, ITEMS_DEPTH);
     // The bracket that ends the items belongs to the envelope.
-    return this.#inItems ? at : at - 1;
+    return this.#inItems ? length : at - 1;
   }
 
   #endItem(lastPart: Buffer): string {
