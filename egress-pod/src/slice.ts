@@ -3,7 +3,7 @@ import { EgressClientSlice, ObjectMeta, SliceClient } from "@egress-nat/crds";
 import type { Logger } from "@egress-nat/program";
 import { z } from "zod";
 
-// Entries are parsed one by one: a malformed one must not take the others of its node with it.
+// Entries are checked one by one: a malformed one must not take the others of its node with it.
 const Envelope = z.object({
   metadata: ObjectMeta.pick({
     name: true,
@@ -13,7 +13,7 @@ const Envelope = z.object({
     resourceVersion: true,
   }),
   nodeName: EgressClientSlice.shape.nodeName,
-  clients: z.array(z.unknown()),
+  clients: z.custom<readonly unknown[]>(Array.isArray, "expected array"),
 });
 
 /** What a gateway needs of an EgressClientSlice. Ten thousand clients are kept in this form. */
