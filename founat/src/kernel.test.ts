@@ -28,6 +28,16 @@ test("each step's output comes back on its own", async () => {
   expect(outputs).toEqual(["one\n", "", "", "two\n"]);
 });
 
+test("what is read comes back in the order it was asked for", async () => {
+  await writeFile(join(sysctlRoot, "net/ipv4/conf/eth0.5/rp_filter"), "2\n");
+  const outputs = await kernelHere({ sysctlRoot }).read([
+    { file: "sh", args: ["-c", "sleep 0.1; echo slow"] },
+    { file: "echo", args: ["fast"] },
+    { read: ["net/ipv4/conf/eth0.5/rp_filter"] },
+  ]);
+  expect(outputs).toEqual(["slow\n", "fast\n", "net/ipv4/conf/eth0.5/rp_filter:2\n"]);
+});
+
 test("the first failure ends the run, and its message names the command and what it said", async () => {
   const after = join(sysctlRoot, "after");
   const run = kernelHere().run([
