@@ -27,6 +27,10 @@ export interface Report extends Findings {
   readonly setup: string;
 }
 
+export function milliseconds(name: string, samples: Samples): Series {
+  return { name, unit: "ms", samples };
+}
+
 /** A series whose own median has to reach something. */
 export function medianOf({ name, samples }: Series, limit: Limit): Target {
   return { name, value: summarize(samples).median, limit };
@@ -36,6 +40,15 @@ export function medianOf({ name, samples }: Series, limit: Limit): Target {
 export function ratioOf(name: string, series: Series, reference: Series, limit: Limit): Target {
   const value = summarize(series.samples).median / summarize(reference.samples).median;
   return { name, value, limit };
+}
+
+/**
+ * As {@link ratioOf}, for samples taken in turn: the median of the ratios of each two that were taken one after the
+ * other. What slows the machine down for a while is in both.
+ */
+export function ratioOfPairs(name: string, series: Series, reference: Series, limit: Limit): Target {
+  const ratios = series.samples.map((sample, index) => sample / (reference.samples[index] ?? Number.NaN));
+  return { name, value: summarize(ratios).median, limit };
 }
 
 export function isReached({ value, limit }: Target): boolean {

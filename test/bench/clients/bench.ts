@@ -4,8 +4,8 @@ import { z } from "zod";
 import { bundleProgram } from "../../build/bundle.ts";
 import type { VirtualMachine } from "../../vm/virtual-machine.ts";
 import { withMachine } from "../machine.ts";
-import { type Report, ratioOf, type Series } from "../report.ts";
-import { interleave, type Samples } from "../samples.ts";
+import { milliseconds, type Report, ratioOf } from "../report.ts";
+import { interleave } from "../samples.ts";
 import { address } from "./slices.ts";
 
 const MANY = { slices: 100, clientsPerSlice: 100 };
@@ -60,10 +60,6 @@ export function benchClients(rounds: number): Promise<Report> {
       ],
     };
   });
-}
-
-function milliseconds(name: string, samples: Samples): Series {
-  return { name, unit: "ms", samples };
 }
 
 const IN_NEW_NETNS = `

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { buildPrograms, PLUGIN_EXECUTABLE } from "../../build/index.ts";
 import { needCommands } from "../../system/debian-packages.ts";
-import type { Findings, Series } from "../report.ts";
+import { type Findings, milliseconds } from "../report.ts";
 import { interleave, summarize } from "../samples.ts";
 
 /** An upstream plugin in Go; VERSION is a command that does nothing. */
@@ -34,13 +34,14 @@ export async function measureBystander(rounds: number): Promise<Findings> {
     upstream: async () => timeOf([UPSTREAM_PLUGIN], "VERSION"),
     nothing: async () => timeOf(["/bin/true"], "VERSION"),
   });
-  const plugin: Series = { name: "egress-nat ADD, pod is no client", unit: "ms", samples: samples.plugin };
-  const upstream: Series = { name: "loopback VERSION (Go)", unit: "ms", samples: samples.upstream };
-  const nothing: Series = { name: "/bin/true", unit: "ms", samples: samples.nothing };
   const start = summarize(samples.nothing).median;
   const sockets = socketsOpened();
   return {
-    series: [plugin, upstream, nothing],
+    series: [
+      milliseconds("egress-nat ADD, pod is no client", samples.plugin),
+      milliseconds("loopback VERSION (Go)", samples.upstream),
+      milliseconds("/bin/true", samples.nothing),
+    ],
     targets: [
       {
         name: "no client: ADD / Go plugin, less /bin/true",
