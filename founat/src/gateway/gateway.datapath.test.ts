@@ -163,6 +163,11 @@ describe("with two clients", () => {
       ["a client's FoU to the gateway's loopback", "client", { ...toGateway, destination: loopback }],
       ["a client's FoU to the gateway's probe address", "client", { ...toGateway, destination: probe }],
       [
+        "a packet to the gateway's probe address, around the tunnel",
+        "stranger",
+        { ...toGateway, how: "bare", source: at("stranger"), destination: probe },
+      ],
+      [
         "a client's FoU to a private destination of no Egress",
         "client",
         { ...toGateway, destination: at("narrow") },

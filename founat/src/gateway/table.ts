@@ -45,6 +45,10 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
             "outer packets of clients",
           ),
           { text: `udp dport ${port} drop`, comment: "outer packets of anybody else" },
+          ...perFamily(
+            (ip, _, family) => `${ip} daddr ${PROBE_PREFIXES[family]} drop`,
+            "probes come through the tunnel only",
+          ),
         ],
       },
       {
