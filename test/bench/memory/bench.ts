@@ -51,6 +51,7 @@ async function measure(cluster: Cluster, kubectl: Kubectl, rounds: number): Prom
 
   // It would take the slices away again: their nodes do not exist.
   await kubectl.run(["scale", "deployments", "--all", "-n", OPERATOR.namespace, "--replicas=0"]);
+  await kubectl.wait(["pods", "-n", OPERATOR.namespace, "-l", OPERATOR.selector], "delete");
   await crowd(cluster, "slices", SLICES);
   await restart(kubectl, GATEWAYS);
   await sleep(SETTLE_MS);
