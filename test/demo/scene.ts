@@ -30,6 +30,9 @@ export async function setTheScene(kubectl: Kubectl, nodes: readonly string[]): P
   await kubectl.apply(
     egress(EGRESS, { replicas: 2, destinations: ["0.0.0.0/0", "::/0"] }),
     await probeProgram(NAMESPACE),
+  );
+  await gatewaysReady(kubectl, EGRESS);
+  await kubectl.apply(
     ...roles(nodes).map(({ name, node, isClient }) =>
       probePod({
         name,
@@ -40,7 +43,6 @@ export async function setTheScene(kubectl: Kubectl, nodes: readonly string[]): P
       }),
     ),
   );
-  await gatewaysReady(kubectl, EGRESS);
   await Promise.all(roles(nodes).map(({ name }) => ProbePod.ready(kubectl, NAMESPACE, name)));
 }
 
@@ -53,7 +55,7 @@ export function witnesses(
   return Promise.all(
     roles(nodes).map(async ({ name, isClient }) => {
       const pod = await ProbePod.ready(kubectl, NAMESPACE, name);
-      const [ipv4, ipv6] = await pod.seenBy([internet.ipv4, internet.ipv6]);
+      const [ipv4, ipv6] = await pod.seenBy([internet.ipv4, internet.ipv6]).finally(() => pod.close());
       const nobody = { tcp: "no answer", udp: "no answer" };
       return {
         name,

@@ -25,10 +25,15 @@ export class Kubectl {
     this.#command = command;
   }
 
+  /** The whole command that runs kubectl with these arguments. */
+  command(args: readonly string[]): readonly string[] {
+    return [...this.#command, ...args];
+  }
+
   /** Runs kubectl and returns what it printed. */
   async run(args: readonly string[], options: { input?: string; timeoutMs?: number } = {}): Promise<string> {
-    const [file, ...prefix] = this.#command as [string, ...string[]];
-    const { stdout } = await execa(file, [...prefix, ...args], {
+    const [file = "", ...rest] = this.command(args);
+    const { stdout } = await execa(file, rest, {
       timeout: options.timeoutMs ?? TIMEOUT_MS,
       ...(options.input === undefined ? { stdin: "ignore" as const } : { input: options.input }),
     });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Kubectl } from "./kubectl.ts";
+import { LineSession } from "./line-session.ts";
 
 /** What a test pod can be asked to do: the functions of probe.py with their parameters. */
 export type Probe =
@@ -21,8 +22,6 @@ export type CraftedPacket =
 
 /** Where test pods, and the servers of the internet, answer with the address of whoever asks. */
 export const WHOAMI_PORT = 9000;
-
-const REQUEST_TIMEOUT_SECONDS = 300;
 
 /** The address that the other side saw over each protocol, or the name of the error. */
 export interface SeenAs {
@@ -54,6 +53,7 @@ export class ProbePod {
   readonly ipv4: string;
   readonly ipv6: string;
   readonly #kubectl: Kubectl;
+  #session: LineSession | undefined;
 
   private constructor(
     kubectl: Kubectl,
@@ -79,17 +79,20 @@ export class ProbePod {
   }
 
   /**
-   * Has the pod do several things at once: one `kubectl exec` however many they are.
+   * Has the pod do several things at once. All that one ProbePod is asked goes over one `kubectl exec`: to start a
+   * process in a container takes seconds where nodes are emulated.
    *
    * @returns a result for each probe, in their order
    */
   async ask(probes: readonly Probe[]): Promise<unknown[]> {
-    const relay = ["socat", `-t${REQUEST_TIMEOUT_SECONDS}`, "-", "UNIX-CONNECT:/run/probe.sock"];
-    const reply = await this.#kubectl.run(["exec", "-i", this.name, "-n", this.namespace, "--", ...relay], {
-      input: `${JSON.stringify(probes)}\n`,
-      timeoutMs: REQUEST_TIMEOUT_SECONDS * 1000,
-    });
+    if (this.#session?.isOpen !== true) this.#session = new LineSession(this.#connect());
+    const reply = await this.#session.ask(JSON.stringify(probes));
     return z.array(z.unknown()).length(probes.length).parse(JSON.parse(reply));
+  }
+
+  /** Hangs up; a process that has asked does not end by itself before. */
+  close(): void {
+    this.#session?.close();
   }
 
   /** Has the pod do one thing. */
@@ -114,6 +117,11 @@ export class ProbePod {
       tcp: answers[2 * index] ?? "",
       udp: answers[2 * index + 1] ?? "",
     }));
+  }
+
+  #connect(): readonly string[] {
+    const relay = ["socat", "-", "UNIX-CONNECT:/run/probe.sock"];
+    return this.#kubectl.command(["exec", "-i", this.name, "-n", this.namespace, "--", ...relay]);
   }
 
   /** Runs a command in the pod; throws when it fails. */

@@ -1,6 +1,6 @@
 """The program of a test pod: sends and receives what a test asks for, well-formed or crafted.
 
-It listens on a unix socket. A request is a JSON list of probes, such as [{"do": "udp", "address": "192.0.2.1", ...}];
+It listens on a unix socket. A request is a line, a JSON list of probes, such as [{"do": "udp", "address": "192.0.2.1", ...}];
 they run side by side, and the reply is the list of their results in the same order: what the probe's function
 returned, or {"error": "..."}. It runs in the pod, and not on demand, so that what it has begun (a transfer, a
 listener) goes on while nobody can reach the pod through the apiserver.
@@ -314,10 +314,11 @@ def perform(probe):
 
 class Requests(socketserver.StreamRequestHandler):
     def handle(self):
-        probes = json.loads(self.rfile.readline())
-        with ThreadPoolExecutor(max_workers=max(1, len(probes))) as pool:
-            results = list(pool.map(perform, probes))
-        self.wfile.write(json.dumps(results).encode() + b"\n")
+        for line in self.rfile:
+            probes = json.loads(line)
+            with ThreadPoolExecutor(max_workers=max(1, len(probes))) as pool:
+                results = list(pool.map(perform, probes))
+            self.wfile.write(json.dumps(results).encode() + b"\n")
 
 
 class ThreadingUnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

@@ -38,14 +38,23 @@ declare module "vitest" {
 export const world: World = inject("world");
 export const kubectl = new Kubectl(world.kubectl);
 
+const standing = new Map<string, Promise<ProbePod>>();
+
+/** A pod that is there from the first test to the last. */
+function standingPod(name: string): Promise<ProbePod> {
+  const pod = standing.get(name) ?? ProbePod.ready(kubectl, NAMESPACE, name);
+  standing.set(name, pod);
+  return pod;
+}
+
 /** A pod of the cast. */
 export function player(name: keyof typeof CAST): Promise<ProbePod> {
-  return ProbePod.ready(kubectl, NAMESPACE, CAST[name]);
+  return standingPod(CAST[name]);
 }
 
 /** A node as other pods see it, and root on it. */
 export async function nodeOf(pod: { readonly node: string }): Promise<NodeShell> {
-  return new NodeShell(await ProbePod.ready(kubectl, NAMESPACE, nodeShellName(pod.node)));
+  return new NodeShell(await standingPod(nodeShellName(pod.node)));
 }
 
 /** Test cases that need servers outside the cluster; skipped where the cluster is not the tests' own. */
