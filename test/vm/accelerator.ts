@@ -13,7 +13,12 @@ const KVM: Accelerator = ["-accel", "kvm", "-cpu", "host"];
 // Programs that find AVX use it, and emulated it costs twice as much as what they do without (sha256: 9.8 s for 100 MB,
 // 5.7 s without); a fifth level of page tables makes each walk longer; V8 guards its code with protection keys where
 // there are any, and each switch of them empties the emulated TLB (node starts in two thirds of the time without).
-const EMULATION: Accelerator = ["-accel", "tcg,thread=multi", "-cpu", "max,avx=off,avx2=off,la57=off,pku=off"];
+const EMULATION: Accelerator = [
+  "-accel",
+  "tcg,thread=multi",
+  "-cpu",
+  "max,avx=off,avx2=off,la57=off,pku=off",
+];
 
 /**
  * KVM where a stock kernel boots under it, else software emulation. /dev/kvm says little: inside another virtual
