@@ -114,7 +114,7 @@ export class Playground {
       path: `/apis/events.k8s.io/v1/namespaces/${this.namespace}/events`,
     });
     return items
-      .filter((event: Anything) => event.regarding.name === name)
+      .filter(({ regarding }: Anything) => regarding.kind === EGRESS_RESOURCE.kind && regarding.name === name)
       .map((event: Anything) => `${event.type} ${event.reason}`)
       .toSorted();
   }
