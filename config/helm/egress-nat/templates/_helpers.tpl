@@ -54,3 +54,17 @@ helm.sh/hook: {{ index . 0 }}
 helm.sh/hook-weight: {{ index . 1 | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
+
+{{- /* For admission policies: whether a request comes from a node agent, and the node that its token names. */ -}}
+{{- define "egress-nat.isNodeAgent" -}}
+- name: is-a-node-agent
+  expression: >-
+    request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:egress-nat-node-agent'
+{{- end }}
+
+{{- define "egress-nat.tokenNode" -}}
+- name: tokenNode
+  expression: >-
+    has(request.userInfo.extra) && 'authentication.kubernetes.io/node-name' in request.userInfo.extra
+    ? request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
+{{- end }}
