@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
+import { waitUntil } from "../../system/wait-until.ts";
 import { type Probe, type ProbePod, Transfer } from "../../workload/probe-pod.ts";
 import { ECHO_PORT, type Internet } from "./internet.ts";
 
@@ -30,13 +30,13 @@ export class Transfers {
   /** Every transfer is unbroken, and moves on. */
   async goOn(): Promise<void> {
     const before = await this.#roundTrips();
-    const deadline = Date.now() + PATIENCE_MS;
-    while (true) {
-      const now = await this.#roundTrips();
-      if (now.every((count, index) => count > (before[index] ?? 0))) return;
-      expect(Date.now(), `round trips: ${before} and then ${now}`).toBeLessThan(deadline);
-      await sleep(INTERVAL_MS);
-    }
+    const hasMovedOn = async () =>
+      (await this.#roundTrips()).every((count, index) => count > (before[index] ?? 0));
+    await waitUntil(hasMovedOn, {
+      what: `every transfer to move on from ${before} round trips`,
+      timeoutMs: PATIENCE_MS,
+      intervalMs: INTERVAL_MS,
+    });
   }
 
   async stop(): Promise<void> {
