@@ -28,8 +28,9 @@ done
 mount --make-rshared /
 
 export PATH=$NODE_DISK/bin:$PATH
-# Memory is plenty and emulated processors are slow: the Go programs collect their garbage seldom.
-export GOGC=400
+# Memory is plenty and emulated processors are slow: the Go programs collect their garbage seldom, and wake no second
+# thread for what one can do (a sixth less processor time for a pod that starts).
+export GOGC=400 GOMAXPROCS=1
 start() { # NAME COMMAND...
   local name=$1
   shift

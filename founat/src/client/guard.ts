@@ -29,19 +29,20 @@ export function guardTable(input: GuardInput): NftTable {
     comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
     sets: FAMILIES.flatMap((family) => sets(family, input)),
     chains: [
-      repliesChain("replies", "type route hook output priority mangle; policy accept;", input, [
-        'oifname "fou*"',
-      ]),
-      // What the pod forwards (containers in the pod) is routed after prerouting, and not again.
-      repliesChain(
-        "forwarded_replies",
-        "type filter hook prerouting priority mangle; policy accept;",
-        input,
-        [`iifname != "${input.config.uplink}" iifname != "fou*"`],
-      ),
-      guardChain(),
-      inputChain(input.port),
-      forwardChain(),
+      bypassChain(input.mark),
+      {
+        name: "forwarded_replies",
+        hook: "type filter hook prerouting priority mangle; policy accept;",
+        comment: "What the pod forwards (containers in the pod) is routed after prerouting, and not again.",
+        rules: [
+          {
+            text: `iifname != "${input.config.uplink}" iifname != "fou*" ct direction reply goto bypass`,
+            comment: "replies of containers in the pod",
+          },
+        ],
+      },
+      ...guardChains(),
+      ...answersChains(input.port),
     ],
   };
 }
@@ -107,71 +108,85 @@ function unique(list: readonly string[]): string[] {
   return [...new Set(list)];
 }
 
-function repliesChain(name: string, hook: string, { mark }: GuardInput, match: readonly string[]): NftChain {
-  const keep = ~mark.mask >>> 0;
-  const setMark = `meta mark set meta mark and 0x${keep.toString(16)} or 0x${mark.value.toString(16)}`;
+function bypassChain({ mask, value }: Mark): NftChain {
+  const keep = ~mask >>> 0;
+  const setMark = `meta mark set meta mark and 0x${keep.toString(16)} or 0x${value.toString(16)}`;
   return {
-    name,
-    hook,
-    comment: "Replies to inbound flows leave as they came: rule 1880 sends this mark to the main table.",
+    name: "bypass",
+    comment: "Rule 1880 sends this mark to the main table.",
     rules: perFamily(
-      (ip, v) => `${match.join(" ")} ct direction reply ${ip} daddr @originating${v} ${setMark}`,
+      (ip, v) => `${ip} daddr @originating${v} ${setMark} accept`,
       "replies to inbound flows bypass the tunnel",
     ),
   };
 }
 
-function guardChain(): NftChain {
+function guardChains(): NftChain[] {
   const reject = "reject with icmpx type admin-prohibited";
-  return {
-    name: "guard",
-    hook: "type filter hook output priority filter; policy accept;",
-    comment: "Fail closed, whatever the routes say.",
-    rules: [
-      { text: 'oifname "lo" accept', comment: "this host" },
-      // Address and port together: a port alone would let anything out to it.
-      ...perFamily(
-        (ip, v) => `meta l4proto udp ${ip} daddr . udp dport @gateways${v} accept`,
-        "outer packets to gateways",
-      ),
-      // Not `ct direction original ... reject`: a packet that conntrack finds invalid has no direction.
-      ...perFamily(
-        (ip, v) => `ct direction reply ${ip} daddr @originating${v} accept`,
-        "replies to inbound flows",
-      ),
-      ...perFamily((ip, v) => `${ip} daddr @closed${v} ${reject}`, "no gateway: refused at once"),
-      { text: 'oifname "fou*" accept', comment: "through the tunnel" },
-      ...perFamily((ip, v) => `${ip} daddr @guarded${v} ${reject}`, "around the tunnel: refused"),
-    ],
-  };
+  return [
+    {
+      name: "tunnel_output",
+      comment: "Where the routes lead into a tunnel, or a socket is bound to one.",
+      rules: [
+        { text: "ct direction reply jump bypass", comment: "replies of this host" },
+        ...perFamily((ip, v) => `${ip} daddr @closed${v} ${reject}`, "no gateway: refused at once"),
+      ],
+    },
+    {
+      name: "guard",
+      hook: "type route hook output priority filter; policy accept;",
+      comment: "Fail closed, whatever the routes say.",
+      rules: [
+        { text: 'oifname "fou*" goto tunnel_output', comment: "through the tunnel" },
+        // Address and port together: a port alone would let anything out to it.
+        ...perFamily(
+          (ip, v) => `meta l4proto udp ${ip} daddr . udp dport @gateways${v} accept`,
+          "outer packets to gateways",
+        ),
+        { text: 'oifname "lo" accept', comment: "this host" },
+        // Not `ct direction original ... reject`: a packet that conntrack finds invalid has no direction.
+        ...perFamily(
+          (ip, v) => `ct direction reply ${ip} daddr @originating${v} accept`,
+          "replies to inbound flows",
+        ),
+        ...perFamily((ip, v) => `${ip} daddr @guarded${v} ${reject}`, "around the tunnel: refused"),
+      ],
+    },
+  ];
 }
 
-function inputChain(port: number): NftChain {
-  return {
-    name: "tunnel_input",
-    hook: "type filter hook input priority filter; policy accept;",
-    comment: "Tunnelled packets come from gateways only, and are answers to this client only.",
-    rules: [
-      { text: 'iifname "fou*" ct state established,related accept', comment: "answers" },
-      { text: 'iifname "fou*" drop', comment: "nobody opens a flow to a client through the tunnel" },
-      { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would pass by the peers' check" },
-      ...perFamily((ip, v) => `udp dport ${port} ${ip} saddr @peers${v} accept`, "outer packets of gateways"),
-      { text: `udp dport ${port} drop`, comment: "outer packets of anybody else" },
-    ],
-  };
-}
-
-function forwardChain(): NftChain {
-  return {
-    name: "tunnel_forward",
-    hook: "type filter hook forward priority filter; policy accept;",
-    comment:
-      "A client relays nothing for others; what it forwards for containers of its own gets its answers.",
-    rules: [
-      {
-        text: 'iifname "fou*" ct state != { established, related } drop',
-        comment: "nobody passes through a client",
-      },
-    ],
-  };
+function answersChains(port: number): NftChain[] {
+  return [
+    {
+      name: "answers",
+      comment: "What comes through a tunnel answers a flow of this client.",
+      rules: [
+        { text: "ct state established,related accept", comment: "answers" },
+        { text: "drop", comment: "nobody opens a flow to a client, or passes through it, by its tunnel" },
+      ],
+    },
+    {
+      name: "tunnel_input",
+      hook: "type filter hook input priority filter; policy accept;",
+      comment: "Outer packets come from gateways only.",
+      rules: [
+        { text: 'iifname "fou*" goto answers', comment: "through the tunnel" },
+        ...perFamily(
+          (ip, v) => `udp dport ${port} ${ip} saddr @peers${v} accept`,
+          "outer packets of gateways",
+        ),
+        { text: `udp dport ${port} drop`, comment: "outer packets of anybody else" },
+        {
+          text: "meta l4proto { 4, 41 } drop",
+          comment: "a tunnel without UDP would pass by the peers' check",
+        },
+      ],
+    },
+    {
+      name: "tunnel_forward",
+      hook: "type filter hook forward priority filter; policy accept;",
+      comment: "What a client forwards for containers of its own gets its answers.",
+      rules: [{ text: 'iifname "fou*" goto answers', comment: "through the tunnel" }],
+    },
+  ];
 }

@@ -27,24 +27,31 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
     sets: FAMILIES.flatMap((family) => sets(family, destinations[family])),
     chains: [
       {
+        name: "from_tunnel",
+        comment: "No client reaches the gateway itself.",
+        rules: [
+          ...perFamily(
+            (ip, _, family) =>
+              `${ip} daddr ${PROBE_PREFIXES[family]} ${ICMP[family]} type echo-request accept`,
+            "probes of the tunnel: the kernel answers, no socket is reached",
+          ),
+          { text: "drop", comment: "no client reaches the gateway itself" },
+        ],
+      },
+      {
         name: "tunnel_input",
         hook: "type filter hook input priority filter; policy accept;",
         comment:
           "Outer packets of clients get their client's mark, which survives decapsulation. The ct rules of this table " +
           "make conntrack put fragments together first, so that none passes without its UDP header.",
         rules: [
-          ...perFamily(
-            (ip, _, family) =>
-              `iifname "fou*" ${ip} daddr ${PROBE_PREFIXES[family]} ${ICMP[family]} type echo-request accept`,
-            "probes of the tunnel: the kernel answers, no socket is reached",
-          ),
-          { text: 'iifname "fou*" drop', comment: "no client reaches the gateway itself" },
-          { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
+          { text: 'iifname "fou*" goto from_tunnel', comment: "through the tunnel" },
           ...perFamily(
             (ip, v) => `udp dport ${port} meta mark set ${ip} saddr map @clients${v} accept`,
             "outer packets of clients",
           ),
           { text: `udp dport ${port} drop`, comment: "outer packets of anybody else" },
+          { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
           ...perFamily(
             (ip, _, family) => `${ip} daddr ${PROBE_PREFIXES[family]} drop`,
             "probes come through the tunnel only",
@@ -52,25 +59,21 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
         ],
       },
       {
-        name: "tunnel_prerouting",
-        hook: "type filter hook prerouting priority raw; policy accept;",
+        name: "inner_source",
         comment: "An inner packet has its client's own source. Its mark has done its work then.",
         rules: [
           ...perFamily(
-            (ip, v) => `iifname "fou*" ${ip} saddr . meta mark @inner${v} meta mark set 0 accept`,
+            (ip, v) => `${ip} saddr . meta mark @inner${v} meta mark set 0 accept`,
             "inner source belongs to the outer one",
           ),
-          { text: 'iifname "fou*" drop', comment: "a client speaks for another" },
+          { text: "drop", comment: "a client speaks for another" },
         ],
       },
       {
-        name: "mss",
-        hook: "type filter hook forward priority mangle; policy accept;",
-        comment: "The tunnel's MTU is smaller than what both ends of a TCP connection see.",
-        rules: ["iifname", "oifname"].map((direction) => ({
-          text: `${direction} "fou*" tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu`,
-          comment: "clamp the segment size",
-        })),
+        name: "tunnel_prerouting",
+        hook: "type filter hook prerouting priority raw; policy accept;",
+        comment: "Before conntrack.",
+        rules: [{ text: 'iifname "fou*" goto inner_source', comment: "through the tunnel" }],
       },
       {
         name: "forward",
@@ -78,7 +81,11 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
         comment:
           "Clients to destinations, answers back, nothing else: no neighbour routes packets to clients.",
         rules: [
-          { text: "ct state { invalid, untracked } drop", comment: "would leave without NAT" },
+          {
+            text: "tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu",
+            comment: "the tunnel's MTU is smaller than what both ends see: clamp the segment size",
+          },
+          { text: "ct state invalid,untracked drop", comment: "would leave without NAT" },
           ...perFamily(
             (ip, v) => `iifname "fou*" oifname "${uplink}" ${ip} daddr @destinations${v} accept`,
             "clients to destinations",

@@ -8,8 +8,11 @@ export interface NftRule {
 
 export interface NftChain {
   readonly name: string;
-  /** Where the kernel calls it, for instance `type filter hook output priority filter; policy accept;` */
-  readonly hook: string;
+  /**
+   * Where the kernel calls it, for instance `type filter hook output priority filter; policy accept;`; absent: rules of
+   * other chains go to it.
+   */
+  readonly hook?: string;
   readonly comment: string;
   readonly rules: readonly NftRule[];
 }
@@ -71,7 +74,7 @@ function renderChain(chain: NftChain): string[] {
     "",
     `  # ${chain.comment}`,
     `  chain ${chain.name} {`,
-    `    ${chain.hook}`,
+    ...(chain.hook === undefined ? [] : [`    ${chain.hook}`]),
     ...chain.rules.map((rule) => `    ${rule.text} comment "${kernelComment(rule)}"`),
     "  }",
   ];
