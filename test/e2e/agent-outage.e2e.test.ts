@@ -3,6 +3,7 @@ import { waitUntil } from "../system/wait-until.ts";
 import { clientOf, probePod, scriptPod } from "../workload/manifests.ts";
 import { ProbePod } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
+import { INSTALLED, pluginOnNodes } from "./kit/plugin.ts";
 import { bringBackNodeAgents, takeAwayNodeAgents } from "./kit/product.ts";
 import { Transfers } from "./kit/transfers.ts";
 import { describeOnline, kubectl, nodeOf, player, podEvents, sliceAddresses, world } from "./kit/world.ts";
@@ -57,7 +58,10 @@ describeOnline("while there is no node agent", (internet) => {
     });
   });
 
-  test("transfers go on", () => transfers.goOn());
+  test("the plugin stays on the nodes, and transfers go on", async () => {
+    expect(await pluginOnNodes()).toEqual([INSTALLED, INSTALLED]);
+    await transfers.goOn();
+  });
 
   test("until it is back: the client starts, and the address is withdrawn before another pod has it", async () => {
     await bringBackNodeAgents();

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { execa } from "execa";
-import { afterAll, beforeAll, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { INSTALLED, pluginOnNodes } from "./kit/plugin.ts";
 import { killPods, nodeAgentsReady, operatorReady } from "./kit/product.ts";
 import { Transfers } from "./kit/transfers.ts";
 import { describeOnline, player, world } from "./kit/world.ts";
@@ -16,15 +17,10 @@ describeOnline("transfers that run since before", (internet) => {
 
   afterAll(() => transfers.stop());
 
-  test("go on while the node agents are killed and restarted", async () => {
-    await killPods("node-agent");
-    await nodeAgentsReady();
-    await transfers.goOn();
-  });
-
-  test("go on while the operator is killed and restarted", async () => {
-    await killPods("operator");
-    await operatorReady();
+  test("go on while the node agents and the operator are killed and restarted", async () => {
+    await Promise.all([killPods("node-agent"), killPods("operator")]);
+    await Promise.all([nodeAgentsReady(), operatorReady()]);
+    expect(await pluginOnNodes()).toEqual([INSTALLED, INSTALLED]);
     await transfers.goOn();
   });
 

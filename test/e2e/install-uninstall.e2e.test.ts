@@ -4,33 +4,13 @@ import { waitUntil } from "../system/wait-until.ts";
 import { RELEASE } from "../workload/chart.ts";
 import { clientOf, egress, probePod } from "../workload/manifests.ts";
 import { ProbePod } from "../workload/probe-pod.ts";
-import { CAST } from "./kit/cast.ts";
 import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./kit/names.ts";
-import { killPods, nodeAgentsReady } from "./kit/product.ts";
+import { INSTALLED, pluginOnNodes, REMOVED } from "./kit/plugin.ts";
+import { nodeAgentsReady } from "./kit/product.ts";
 import { describeOwnRelease, kubectl, nodeOf, player, world } from "./kit/world.ts";
 
 // This file runs last (order.ts): it takes away what the others need.
 describeOwnRelease("the Helm release", () => {
-  test("keeps the plugin on the nodes when agents restart or are upgraded", async () => {
-    const before = await pluginOnNodes();
-    expect(before).toEqual([INSTALLED, INSTALLED]);
-    await killPods("node-agent");
-    await nodeAgentsReady();
-    expect(await pluginOnNodes()).toEqual(before);
-    await kubectl.run(["rollout", "restart", "daemonset/egress-nat-node-agent", "-n", RELEASE.namespace]);
-    const watch = [
-      "rollout",
-      "status",
-      "daemonset/egress-nat-node-agent",
-      "-n",
-      RELEASE.namespace,
-      "--timeout=0s",
-    ];
-    while (!(await kubectl.run(watch).catch(() => "")).includes("successfully")) {
-      expect(await pluginOnNodes()).toEqual(before);
-    }
-  });
-
   test("puts the plugin back when another program rewrites the conflist", async () => {
     const node = await nodeOf(await player("alice"));
     await node.run(`
@@ -94,29 +74,6 @@ PYTHON`);
     }
   });
 });
-
-const INSTALLED = "last in the conflist, executable";
-const REMOVED = "not in the conflist, no executable";
-
-/** What each node's CNI folders hold of the product. */
-async function pluginOnNodes(): Promise<string[]> {
-  const players = await Promise.all([player(CAST.alice), player(CAST.bob)]);
-  const nodes = await Promise.all(players.map(nodeOf));
-  return Promise.all(
-    nodes.map(async (node) =>
-      (
-        await node.run(`
-          python3 - /host/etc/cni/net.d/*.conflist <<'PYTHON'
-import json, os, sys
-types = [plugin["type"] for plugin in json.load(open(sys.argv[1]))["plugins"]]
-conflist = "last in" if types[-1] == "egress-nat" else "in" if "egress-nat" in types else "not in"
-executable = "executable" if os.access("/host/opt/cni/bin/egress-nat", os.X_OK) else "no executable"
-print(f"{conflist} the conflist, {executable}")
-PYTHON`)
-      ).trim(),
-    ),
-  );
-}
 
 /** The names of all objects in the cluster that carry the release's label, and of the CRDs. */
 async function leftOver(): Promise<string[]> {

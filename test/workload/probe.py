@@ -127,7 +127,7 @@ class Transfer(threading.Thread):
                     self.state["longestPauseSeconds"] = max(self.state["longestPauseSeconds"], round(now - last, 2))
                     last = now
                     self.state["roundTrips"] += 1
-                    self.stopped.wait(0.1)
+                    self.stopped.wait(0.25)
         except OSError as error:
             self.state["broken"] = describe(error)
 
