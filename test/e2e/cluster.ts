@@ -8,10 +8,10 @@ import { imageTarballs } from "../images/index.ts";
 import { installChart } from "../workload/chart.ts";
 import { Kubectl } from "../workload/kubectl.ts";
 import { clearTheStage, setTheStage } from "./kit/cast.ts";
+import { CLUSTER } from "./kit/names.ts";
 import { type Settings, settingsFrom } from "./kit/settings.ts";
 import type { World } from "./kit/world.ts";
 
-const NAME = "e2e";
 const DEMO = "demo";
 const CLUSTER_PROGRAM = join(import.meta.dirname, "../cluster/main.ts");
 
@@ -38,7 +38,7 @@ async function ownCluster(settings: Settings): Promise<Prepared> {
   const { keptCluster, proxyMode, ranges } = settings;
   if (keptCluster === undefined) await makeRoom();
   const cluster = await upCluster({
-    name: keptCluster ?? NAME,
+    name: keptCluster ?? CLUSTER,
     nodes: 2,
     ranges,
     proxyMode,
@@ -51,14 +51,14 @@ async function ownCluster(settings: Settings): Promise<Prepared> {
   return {
     world: worldOf(cluster, settings),
     end: async () => {
-      if (keptCluster === undefined) await removeCluster(NAME);
+      if (keptCluster === undefined) await removeCluster(CLUSTER);
     },
   };
 }
 
 /** One cluster is what two cores carry: ends what a broken run left, and the demo's. */
 async function makeRoom(): Promise<void> {
-  await removeCluster(NAME);
+  await removeCluster(CLUSTER);
   if (await isUp(DEMO)) {
     console.log("ending the demo's cluster");
     await removeCluster(DEMO);

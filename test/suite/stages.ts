@@ -1,4 +1,6 @@
+import { removeCluster } from "../cluster/cluster.ts";
 import { helmBinary } from "../cluster/kubectl.ts";
+import { CLUSTER } from "../e2e/kit/names.ts";
 import { runChecks } from "./checks.ts";
 import { sum, type Tally } from "./tally.ts";
 import { runVitest } from "./vitest.ts";
@@ -36,13 +38,13 @@ export const STAGES: readonly Stage[] = [
   },
   vitestStage("api", "against a real apiserver"),
   vitestStage("datapath", "against a real kernel, in a virtual machine"),
-  vitestStage("e2e", "the installed product on a real cluster"),
+  e2eStage("the installed product on a real cluster"),
 ];
 
 /** What `npm run test:nightly` adds: the same cluster cases at length, and on clusters of another make. */
 export const NIGHTLY_STAGES: readonly Stage[] = [
-  vitestStage("e2e", "at length", { name: "e2e-long", environment: { E2E_LENGTH: "long" } }),
-  vitestStage("e2e", "kube-proxy in iptables mode, a cluster outside RFC 1918", {
+  e2eStage("at length", { name: "e2e-long", environment: { E2E_LENGTH: "long" } }),
+  e2eStage("kube-proxy in iptables mode, a cluster outside RFC 1918", {
     name: "e2e-iptables",
     environment: { E2E_KUBE_PROXY: "iptables", E2E_RANGES: "mixed" },
   }),
@@ -66,15 +68,31 @@ async function lint({ root, signal, fix }: StageContext): Promise<Tally> {
   return sum([types, others]);
 }
 
-function vitestStage(
-  project: string,
-  summary: string,
-  options: { readonly name?: string; readonly environment?: Readonly<Record<string, string>> } = {},
-): Stage {
+interface VitestOptions {
+  readonly name?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+function vitestStage(project: string, summary: string, options: VitestOptions = {}): Stage {
   return {
     name: options.name ?? project,
     summary,
     run: ({ root, scratch, signal, filters }) =>
       runVitest({ project, filters, environment: options.environment ?? {} }, root, scratch, signal),
+  };
+}
+
+function e2eStage(summary: string, options: VitestOptions = {}): Stage {
+  const stage = vitestStage("e2e", summary, options);
+  return {
+    ...stage,
+    run: async (context) => {
+      try {
+        return await stage.run(context);
+      } finally {
+        // vitest does not take away what it has set up when it is interrupted, or when setting it up fails halfway.
+        await removeCluster(CLUSTER);
+      }
+    },
   };
 }

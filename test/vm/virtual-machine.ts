@@ -9,7 +9,9 @@ import { type ExecOptions, type ExecResult, exec, run } from "./exec-channel.ts"
 import { GUEST_MODULES } from "./kernel-modules.ts";
 import { type VirtualMachineKit, vmKit } from "./kit.ts";
 
-const BOOT_TIMEOUT_MS = 180_000;
+/** It takes 10 to 20 seconds; once in a hundred boots an emulated machine hangs before its kernel says a word. */
+const BOOT_TIMEOUT_MS = 90_000;
+const BOOT_ATTEMPTS = 3;
 const MAX_SOCKET_PATH_LENGTH = 107;
 
 export interface VirtualMachineOptions {
@@ -72,25 +74,20 @@ export class VirtualMachine {
     const qemu = qemuCommand(options, kit, await accelerator(kit));
     await rm(machine.#machine.logFile, { force: true });
     await mkdir(dirname(machine.execSocket), { recursive: true });
-    await BackgroundProcess.start({
-      name: options.name,
-      folder: options.folder,
-      lifetime: options.lifetime,
-      netns: options.netns,
-      command: options.netns === undefined ? inNetnsOfItsOwn(qemu) : qemu,
-    });
-    try {
-      await machine.#untilBooted();
-      await machine.#startRelay(options);
-    } catch (error) {
-      await machine.kill();
-      throw error;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await machine.#boot(options, qemu);
+        return machine;
+      } catch (error) {
+        await machine.kill();
+        if (attempt === BOOT_ATTEMPTS) throw error;
+      }
     }
-    return machine;
   }
 
+  /** Whether it runs commands. */
   isRunning(): boolean {
-    return this.pid() !== undefined;
+    return this.pid() !== undefined && this.#relay.pid() !== undefined;
   }
 
   /** QEMU's pid while the machine runs. */
@@ -112,6 +109,18 @@ export class VirtualMachine {
   async kill(): Promise<void> {
     await Promise.all([this.#machine.kill(), this.#relay.kill()]);
     await rm(this.execSocket, { force: true });
+  }
+
+  async #boot(options: VirtualMachineOptions, qemu: readonly string[]): Promise<void> {
+    await BackgroundProcess.start({
+      name: options.name,
+      folder: options.folder,
+      lifetime: options.lifetime,
+      netns: options.netns,
+      command: options.netns === undefined ? inNetnsOfItsOwn(qemu) : qemu,
+    });
+    await this.#untilBooted();
+    await this.#startRelay(options);
   }
 
   async #untilBooted(): Promise<void> {

@@ -1,5 +1,8 @@
 /** Names of what every e2e test finds in place. */
 
+/** The cluster that the tests make for themselves. */
+export const CLUSTER = "e2e";
+
 /** The Egress for the whole internet, with two gateways. */
 export const INTERNET_EGRESS = { namespace: "internet-egress", name: "nat" } as const;
 
