@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 import { SLOTS } from "./test/datapath/slots.ts";
-import UninstallLast from "./test/e2e/order.ts";
+import DisruptiveLast from "./test/e2e/order.ts";
 
 const source = { resolve: { conditions: ["source"] }, ssr: { resolve: { conditions: ["source"] } } };
 // CommonJS classes are imported as Node does it: @dot-i/k8s-operator exports its base class as module.exports.default.
@@ -13,7 +13,7 @@ const onRealSystems = {
 
 export default defineConfig({
   test: {
-    sequence: { sequencer: UninstallLast },
+    sequence: { sequencer: DisruptiveLast },
     projects: [
       {
         ...source,

@@ -12,12 +12,14 @@ export type Accelerator = readonly ["-accel", string, "-cpu", string];
 const KVM: Accelerator = ["-accel", "kvm", "-cpu", "host"];
 // Programs that find AVX use it, and emulated it costs twice as much as what they do without (sha256: 9.8 s for 100 MB,
 // 5.7 s without); a fifth level of page tables makes each walk longer; V8 guards its code with protection keys where
-// there are any, and each switch of them empties the emulated TLB (node starts in two thirds of the time without).
+// there are any, and each switch of them empties the emulated TLB (node starts in two thirds of the time without); the
+// fast string instructions (ERMS, FSRM) go byte by byte (clearing and copying pages takes a third of the time without);
+// guarding user memory (SMAP) ends a translated block at each access to it.
 const EMULATION: Accelerator = [
   "-accel",
   "tcg,thread=multi",
   "-cpu",
-  "max,avx=off,avx2=off,la57=off,pku=off",
+  "max,avx=off,avx2=off,la57=off,pku=off,erms=off,fsrm=off,smap=off,smep=off",
 ];
 
 /**

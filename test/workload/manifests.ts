@@ -52,6 +52,12 @@ export async function probeProgram(namespace: string): Promise<Manifest> {
   };
 }
 
+/** Quick to notice that the program is up; each look costs an emulated node something from then on. */
+const PROBES = {
+  startupProbe: { tcpSocket: { port: 9000 }, periodSeconds: 1, failureThreshold: 180 },
+  readinessProbe: { tcpSocket: { port: 9000 }, periodSeconds: 30, timeoutSeconds: 5 },
+};
+
 /** A pod that does what the test asks of it; see probe.py. */
 export function probePod(options: PodOptions): Manifest {
   return pod(
@@ -60,7 +66,7 @@ export function probePod(options: PodOptions): Manifest {
       command: ["python3", "/probe/probe.py"],
       ports: options.ports ?? [],
       securityContext: { capabilities: { add: options.capabilities ?? [] } },
-      readinessProbe: { tcpSocket: { port: 9000 }, periodSeconds: 2 },
+      ...PROBES,
       volumeMounts: [{ name: PROBE, mountPath: "/probe" }],
     },
     { volumes: [{ name: PROBE, configMap: { name: PROBE } }] },
@@ -77,7 +83,7 @@ export function nodeShell(options: PodOptions & { readonly node: string }): Mani
     {
       command: ["python3", "/probe/probe.py"],
       securityContext: { privileged: true },
-      readinessProbe: { tcpSocket: { port: 9000 }, periodSeconds: 2 },
+      ...PROBES,
       volumeMounts: [
         { name: PROBE, mountPath: "/probe" },
         { name: "host", mountPath: "/host", mountPropagation: "HostToContainer" },

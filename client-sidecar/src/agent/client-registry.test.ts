@@ -49,7 +49,7 @@ describe("the records of clients", () => {
     registry.add(clientRecord());
     state.removeRecord("c0ffee");
     registry.update(clientRecord({ egresses: [] }));
-    registry.forgetBuried();
+    registry.forgetBuried("c0ffee");
     expect(registry.size).toBe(0);
     expect(tombstones.addresses()).toEqual(["10.244.0.5"]);
   });

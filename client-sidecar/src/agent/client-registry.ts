@@ -33,11 +33,9 @@ export class ClientRegistry {
     }
   }
 
-  /** Forgets the clients that the CNI plugin has buried, because the agent was not there, or hung. */
-  forgetBuried(): void {
-    for (const { containerId } of this.values()) {
-      if (!this.#state.hasRecord(containerId)) this.#records.delete(containerId);
-    }
+  /** Forgets a client if the CNI plugin has buried it, because the agent was not there, or hung. */
+  forgetBuried(containerId: string): void {
+    if (!this.#state.hasRecord(containerId)) this.#records.delete(containerId);
   }
 
   get(containerId: string): ClientRecord | undefined {

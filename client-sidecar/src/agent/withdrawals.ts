@@ -66,10 +66,10 @@ export class Withdrawals {
 
   async #work(address: string, signal: AbortSignal): Promise<Outcome> {
     const { tombstones, registry, logger } = this.#options;
-    // First: a client that only the agent's memory holds would be written into the slice that is to let go of it.
-    registry.forgetBuried();
     const tombstone = tombstones.get(address);
     if (tombstone === undefined) return done;
+    // A client that only the agent's memory holds would be written into the slice that is to let go of it.
+    if (tombstone.containerId !== undefined) registry.forgetBuried(tombstone.containerId);
     const until = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
     const held = await Promise.all(tombstone.egresses.map((egress) => this.#holders(egress, until)));
     const names = [...new Set(held.flat())];
