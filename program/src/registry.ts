@@ -5,8 +5,11 @@ import heapSizeAndUsed from "prom-client/lib/metrics/heapSizeAndUsed.js";
 import heapSpacesSizeAndUsed from "prom-client/lib/metrics/heapSpacesSizeAndUsed.js";
 import osMemoryHeap from "prom-client/lib/metrics/osMemoryHeap.js";
 import processCpuTotal from "prom-client/lib/metrics/processCpuTotal.js";
+import processHandles from "prom-client/lib/metrics/processHandles.js";
 import processMaxFileDescriptors from "prom-client/lib/metrics/processMaxFileDescriptors.js";
 import processOpenFileDescriptors from "prom-client/lib/metrics/processOpenFileDescriptors.js";
+import processRequests from "prom-client/lib/metrics/processRequests.js";
+import processResources from "prom-client/lib/metrics/processResources.js";
 import processStartTime from "prom-client/lib/metrics/processStartTime.js";
 import version from "prom-client/lib/metrics/version.js";
 
@@ -14,6 +17,7 @@ import version from "prom-client/lib/metrics/version.js";
 const PROCESS_METRICS = [
   ...[processCpuTotal, processStartTime, osMemoryHeap],
   ...[processOpenFileDescriptors, processMaxFileDescriptors],
+  ...[processResources, processHandles, processRequests],
   ...[heapSizeAndUsed, heapSpacesSizeAndUsed, gc, version],
 ];
 
