@@ -1,6 +1,7 @@
 import { removeCluster } from "../cluster/cluster.ts";
 import { helmBinary } from "../cluster/kubectl.ts";
 import { CLUSTER } from "../e2e/kit/names.ts";
+import { settingsFrom } from "../e2e/kit/settings.ts";
 import { runChecks } from "./checks.ts";
 import { sum, type Tally } from "./tally.ts";
 import { runVitest } from "./vitest.ts";
@@ -87,11 +88,12 @@ function e2eStage(summary: string, options: VitestOptions = {}): Stage {
   return {
     ...stage,
     run: async (context) => {
+      const { kubeconfig, keptCluster } = settingsFrom(process.env);
       try {
         return await stage.run(context);
       } finally {
         // vitest does not take away what it has set up when it is interrupted, or when setting it up fails halfway.
-        await removeCluster(CLUSTER);
+        if (kubeconfig === undefined && keptCluster === undefined) await removeCluster(CLUSTER);
       }
     },
   };

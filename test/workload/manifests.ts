@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { API_GROUP, API_VERSION, CLIENT_ANNOTATION_PREFIX } from "@egress-nat/crds";
 import type { Manifest } from "./kubectl.ts";
+import { WHOAMI_PORT } from "./probe-pod.ts";
 
 /** An Egress by name. */
 export interface EgressName {
@@ -54,8 +55,8 @@ export async function probeProgram(namespace: string): Promise<Manifest> {
 
 /** Quick to notice that the program is up; each look costs an emulated node something from then on. */
 const PROBES = {
-  startupProbe: { tcpSocket: { port: 9000 }, periodSeconds: 1, failureThreshold: 180 },
-  readinessProbe: { tcpSocket: { port: 9000 }, periodSeconds: 30, timeoutSeconds: 5 },
+  startupProbe: { tcpSocket: { port: WHOAMI_PORT }, periodSeconds: 1, failureThreshold: 180 },
+  readinessProbe: { tcpSocket: { port: WHOAMI_PORT }, periodSeconds: 30, timeoutSeconds: 5 },
 };
 
 /** A pod that does what the test asks of it; see probe.py. */
