@@ -64,13 +64,29 @@ describeOnline("while there is no node agent", (internet) => {
   });
 
   test("until it is back: the client starts, and the address is withdrawn before another pod has it", async () => {
-    await bringBackNodeAgents();
+    const back = bringBackNodeAgents();
+    expect(await pluginUntil(back)).toEqual(new Set([`${INSTALLED}, ${INSTALLED}`]));
     const pods = [waiting, heir].map(({ metadata }) => metadata.name);
     await kubectl.wait(["pods", ...pods, "-n", NAMESPACE], "condition=Ready");
     expect(await sliceAddresses(INTERNET_EGRESS)).not.toContain(leaver.ipv4);
     await transfers.goOn();
   });
 });
+
+/** All that the nodes were seen to hold of the plugin until something is done. */
+async function pluginUntil(done: Promise<unknown>): Promise<Set<string>> {
+  const seen = new Set<string>();
+  let isDone = false;
+  const look = async () => {
+    do seen.add((await pluginOnNodes()).join(", "));
+    while (!isDone);
+  };
+  const noteEnd = () => {
+    isDone = true;
+  };
+  await Promise.all([done.finally(noteEnd), look()]);
+  return seen;
+}
 
 /** The IPv4 address before another. */
 function before(address: string): string {

@@ -9,7 +9,7 @@ import { type ExecOptions, type ExecResult, exec, run } from "./exec-channel.ts"
 import { GUEST_MODULES } from "./kernel-modules.ts";
 import { type VirtualMachineKit, vmKit } from "./kit.ts";
 
-/** It takes 10 to 20 seconds; once in a hundred boots an emulated machine hangs before its kernel says a word. */
+/** It takes 10 to 20 seconds; now and then an emulated machine hangs before its kernel says a word. */
 const BOOT_TIMEOUT_MS = 90_000;
 const BOOT_ATTEMPTS = 3;
 const MAX_SOCKET_PATH_LENGTH = 107;
