@@ -182,6 +182,12 @@ describe("kernel modules", () => {
       /has no fou, fou6: .*linux-image-amd64.*linux-modules-extra.*kernel-modules-extra/,
     );
   });
+
+  it("of the fast path may be missing", async () => {
+    const load = (module: string) =>
+      module.includes("flow") ? Promise.reject(new Error(`Module ${module} not found`)) : Promise.resolve();
+    await expect(installModules({ load, isLoaded: () => false })).resolves.toBeUndefined();
+  });
 });
 
 async function pluginsIn(file: string): Promise<string[]> {

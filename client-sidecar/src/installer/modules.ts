@@ -12,6 +12,9 @@ const MODULES: readonly string[] = [
   ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_masq", "nft_reject_inet", "nf_conntrack_netlink"],
 ];
 
+/** The gateway's fast path. A kernel without it asks the rules for each packet. */
+const FAST_PATH_MODULES: readonly string[] = ["nf_flow_table_inet", "nft_flow_offload"];
+
 const REMEDY =
   "install the package of your distribution that holds them: Debian linux-image-amd64 or -arm64 instead of the -cloud- " +
   "variant, Ubuntu linux-modules-extra-$(uname -r), Fedora and RHEL kernel-modules-extra; then restart this pod";
@@ -35,8 +38,10 @@ const ofThisNode: ModuleEffects = {
  */
 export async function installModules({ load, isLoaded }: ModuleEffects = ofThisNode): Promise<void> {
   const failures = new Map<string, unknown>();
-  for (const module of MODULES.filter((name) => !isLoaded(name))) {
-    await load(module).catch((error: unknown) => failures.set(module, error));
+  for (const module of [...MODULES, ...FAST_PATH_MODULES].filter((name) => !isLoaded(name))) {
+    await load(module).catch((error: unknown) => {
+      if (MODULES.includes(module)) failures.set(module, error);
+    });
   }
   if (failures.size === 0) return;
   const names = [...failures.keys()].join(", ");

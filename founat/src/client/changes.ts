@@ -27,7 +27,11 @@ export function clientChanges(plan: ClientPlan, state: ClientState, listing?: Nf
   const guard = tableDifferences(plan.guard, state.guard, { listing });
   const links = linkChanges(plan, state);
   const sysctls = sysctlChanges(plan, state.sysctls, links.replaced);
-  const lines4 = [...links.commands, ...routingLines("ipv4", plan, state, TABLES, links.replaced)];
+  const lines4 = [
+    ...links.make,
+    ...links.bringUp,
+    ...routingLines("ipv4", plan, state, TABLES, links.replaced),
+  ];
   const lines6 = routingLines("ipv6", plan, state, TABLES, links.replaced);
   const leftovers = linkRemovals(plan, state);
   return {

@@ -8,6 +8,7 @@ import {
   ADDRESSES,
   addressOf,
   ask,
+  bareAnswers,
   buildTopology,
   destroyTopology,
   type ForgedPacket,
@@ -29,6 +30,27 @@ const families: readonly Family[] = ["ipv4", "ipv6"];
 const newGateway = (kernel = kernelOf("gateway")) => new Gateway(gatewayConfig(), { kernel, logger: silent });
 const gateway = newGateway();
 const both = [gatewayClient("client"), gatewayClient("neighbour")];
+
+/** TCP talks of the client, one of each family, that the gateway's fast path carries by now. */
+async function establishedTalks(): Promise<Promise<string>[]> {
+  const talks = families.map((family) =>
+    ask("client", "tcp", addressOf("internet", family), { times: 20, pause: 0.2, timeout: 2 }),
+  );
+  await expect
+    .poll(
+      async () => {
+        const carried = await flows("gateway", "[OFFLOAD]");
+        return families.every((family) =>
+          carried.some(
+            (line) => line.includes(`tcp`) && line.includes(`src=${addressOf("client", family)} `),
+          ),
+        );
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(true);
+  return talks;
+}
 
 const clientElements = () => inside("gateway", "nft list map inet egress_nat_gateway clients4");
 
@@ -227,6 +249,58 @@ describe("with two clients", () => {
     }
     expect(kernel.writes()).toBe(0);
     expect(await clientElements()).toBe(elements);
+  });
+
+  test("established flows take the fast path, both ways through the tunnel", async () => {
+    const before = await bareAnswers();
+    const answers = await Promise.all(await establishedTalks());
+    for (const [index, family] of families.entries()) {
+      expect(new Set(answers[index]?.split("\n"))).toEqual(new Set([addressOf("gateway", family)]));
+    }
+    expect(await bareAnswers()).toBe(before);
+  });
+
+  test.each(families)("nobody gets into an established flow of a client (%s)", async (family) => {
+    const [gateway, source, destination] = ["gateway", "client", "internet"].map((role) =>
+      addressOf(role, family),
+    ) as [string, string, string];
+    const send = (from: Namespace, payload: string) =>
+      forge(from, [{ how: "fou", to: gateway, source, destination, payload: `${payload}-${family}` }]);
+    await send("client", "first");
+    await send("client", "second");
+    const carried = await flows("gateway", "[OFFLOAD]");
+    expect(carried.some((line) => line.includes(`src=${source} dst=${destination} sport=4444 `))).toBe(true);
+    await send("neighbour", "forged");
+    await send("stranger", "forged");
+    await send("client", "third");
+    await ask("client", "udp", destination);
+    const payloads = (await seenBy("internet")).filter((line) => line.endsWith(`-${family}`));
+    expect(payloads.map((line) => line.split(" ").at(-1))).toEqual(
+      ["first", "second", "third"].map((payload) => `${payload}-${family}`),
+    );
+  });
+
+  test("a destination that is taken from the Egress ends the flows to it", async () => {
+    const talks = await establishedTalks();
+    await gateway.configure(gatewayConfig({ destinations: ["203.0.113.0/24"] }));
+    for (const talk of talks) expect(await talk).toMatch(/timeout$/);
+    await gateway.configure(gatewayConfig());
+  });
+
+  test("a client that is removed is cut off from its flows", async () => {
+    const talks = await establishedTalks();
+    await gateway.update({ remove: ["client"] });
+    for (const talk of talks) expect(await talk).toMatch(/timeout$/);
+    await gateway.update({ put: [gatewayClient("client")] });
+  });
+
+  test("a tunnel link that was taken away comes back with its checks", async () => {
+    const listing = () => inside("gateway", "nft list ruleset; ip -details link show type ipip; ip rule");
+    const before = (await listing()).replaceAll(/^\d+: /gm, "");
+    await inside("gateway", "ip link del fou4; ip link del fou6");
+    await newGateway().init();
+    expect((await listing()).replaceAll(/^\d+: /gm, "")).toBe(before);
+    expect(await ask("client", "tcp", addressOf("internet", "ipv4"))).toBe(addressOf("gateway", "ipv4"));
   });
 
   test("a destination that is taken from the Egress is out of reach at once, and its return brings it back", async () => {

@@ -88,15 +88,18 @@ export class Gateway {
     const { steps, differences } = gatewayChanges(planGateway(this.#config, facts), state);
     if (steps.length > 0) {
       await this.#kernel.run(steps);
-      this.#logger.info({ uplink: facts.uplink.name, differences: differences.length }, "gateway applied");
+      this.#logger.info(
+        { uplink: facts.uplink.name, fastPath: facts.flowtables, differences: differences.length },
+        "gateway applied",
+      );
     }
     // No packet filter, no former process.
     this.#leftoversEnded ||= state.table === undefined;
-    this.#book ??= new PeerBook(peersOf(state));
+    this.#book ??= new PeerBook(peersOf(state.table));
   }
 
   async #knownPeers(): Promise<PeerBook> {
-    this.#book ??= new PeerBook(peersOf(await readGatewayState(this.#kernel)));
+    this.#book ??= new PeerBook(peersOf((await readGatewayState(this.#kernel)).table));
     return this.#book;
   }
 

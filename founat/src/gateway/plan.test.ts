@@ -5,8 +5,17 @@ import { type GatewayFacts, planGateway } from "./plan.ts";
 
 const facts: GatewayFacts = {
   uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.2.9", ipv6: "fd00:244:2::9" } },
+  flowtables: true,
 };
-const NOTHING = { links: [], routes: [], rules: [], fouPorts: [], table: undefined, sysctls: new Map() };
+const NOTHING = {
+  links: [],
+  routes: [],
+  rules: [],
+  fouPorts: [],
+  table: undefined,
+  sysctls: new Map(),
+  flowtables: true,
+};
 const config = {
   port: 5555,
   sourcePortAuto: false,
@@ -24,9 +33,9 @@ const config = {
 test.each([
   ["everything, dual stack", config, facts],
   [
-    "a narrow destination, IPv4, automatic source ports",
+    "a narrow destination, IPv4, automatic source ports, no flowtables",
     { ...config, destinations: ["10.0.0.0/8"], sourcePortAuto: true },
-    { uplink: { ...facts.uplink, addresses: { ipv4: "10.244.2.9" } } },
+    { uplink: { ...facts.uplink, addresses: { ipv4: "10.244.2.9" } }, flowtables: false },
   ],
 ])("the commands of a gateway to %s", async (name, config, facts) => {
   const file = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");

@@ -20,6 +20,8 @@ export const GATEWAY_TABLES: readonly number[] = [CLIENTS_TABLE, LOCAL_TABLE];
 /** What is discovered in the gateway's network namespace. */
 export interface GatewayFacts {
   readonly uplink: { readonly name: string; readonly mtu: number; readonly addresses: Addresses };
+  /** Whether the kernel has flowtables. */
+  readonly flowtables: boolean;
 }
 
 /** All that a gateway's network namespace holds, but for its clients. */
@@ -33,7 +35,7 @@ export interface GatewayPlan {
 }
 
 /** Decides what a gateway's network namespace should hold. */
-export function planGateway(config: GatewayConfig, { uplink }: GatewayFacts): GatewayPlan {
+export function planGateway(config: GatewayConfig, { uplink, flowtables }: GatewayFacts): GatewayPlan {
   const families = FAMILIES.filter((family) => uplink.addresses[family] !== undefined);
   const links = families.map((family) =>
     tunnelLink(family, config.sourcePortAuto, config.port, uplink, uplink.addresses[family] ?? ""),
@@ -46,6 +48,8 @@ export function planGateway(config: GatewayConfig, { uplink }: GatewayFacts): Ga
         ipv4: reachable("ipv4", config, uplink.addresses),
         ipv6: reachable("ipv6", config, uplink.addresses),
       },
+      links: links.map((link) => ({ family: link.family, name: linkName(link) })),
+      fastPath: flowtables,
     }),
     fouPorts: families.map((family) => ({ family, port: config.port })),
     links,
@@ -68,16 +72,18 @@ export function planGateway(config: GatewayConfig, { uplink }: GatewayFacts): Ga
       },
     ]),
     // Of what this host sends itself only answers to probes may meet that route: outer packets must not.
-    rules: families.flatMap((family) => [
-      { family, preference: 2000, selector: `iif ${uplink.name}`, action: `lookup ${CLIENTS_TABLE}` },
-      {
-        family,
-        preference: 2001,
-        selector: `from ${PROBE_PREFIXES[family]}`,
-        action: `lookup ${CLIENTS_TABLE}`,
-      },
+    // The flowtable asks for the way of answers by link, as if this host sent them: without 2002 those of IPv6 would take
+    // the default route, and leave bare.
+    rules: links.flatMap((link) => [
+      rule(link, 2000, `iif ${uplink.name}`),
+      rule(link, 2001, `from ${PROBE_PREFIXES[link.family]}`),
+      rule(link, 2002, `oif ${linkName(link)}`),
     ]),
   };
+}
+
+function rule({ family }: TunnelLink, preference: number, selector: string): Rule {
+  return { family, preference, selector, action: `lookup ${CLIENTS_TABLE}` };
 }
 
 // The same decision as a client's: wide destinations do not include private ranges.

@@ -12,25 +12,45 @@ import { GATEWAY_TABLE } from "./table.ts";
 export interface GatewayState extends NetworkState {
   readonly table: NftTableState | undefined;
   readonly sysctls: ReadonlyMap<string, string>;
+  /** Whether the kernel has flowtables. */
+  readonly flowtables: boolean;
 }
+
+/** Nothing of it stays: nft only asks the kernel whether it would take it. */
+const FLOWTABLE_TRIAL = {
+  file: "nft",
+  args: ["--check", "-f", "-"],
+  input: `table inet egress_nat_trial {
+  flowtable trial { hook ingress priority filter; devices = { "lo" }; }
+  chain trial { flow add @trial; }
+}
+`,
+};
 
 const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
 
 export async function readGatewayState(kernel: Kernel): Promise<GatewayState> {
-  const [network, rules6, table, sysctls] = await kernel.read([
-    ...READ_NETWORK_STATE,
-    { file: "nft", args: ["-j", "list", "table", "inet", GATEWAY_TABLE], mayFail: true },
-    { read: SYSCTLS },
+  const [[network, rules6, table, sysctls], flowtables] = await Promise.all([
+    kernel.read([
+      ...READ_NETWORK_STATE,
+      { file: "nft", args: ["-j", "list", "table", "inet", GATEWAY_TABLE], mayFail: true },
+      { read: SYSCTLS },
+    ]),
+    kernel.read([FLOWTABLE_TRIAL]).then(
+      () => true,
+      () => false,
+    ),
   ]);
   return {
     ...parseNetworkState([network ?? "", rules6 ?? ""]),
     table: parseTable(table ?? ""),
     sysctls: parseSysctls(sysctls ?? ""),
+    flowtables,
   };
 }
 
 /** The clients that the kernel holds: an element's comment is the client's id. */
-export function peersOf({ table }: GatewayState): Peers {
+export function peersOf(table: NftTableState | undefined): Peers {
   const elements = ["clients4", "clients6"].flatMap((name) => table?.sets.get(name)?.elements ?? []);
   return new Map(
     elements.map(({ text, comment }): [string, Peer] => {
@@ -45,7 +65,7 @@ export function peersOf({ table }: GatewayState): Peers {
  *
  * @throws FounatError `uplink-missing` when there is no such interface, or it has no address
  */
-export function gatewayFacts(state: NetworkState): GatewayFacts {
+export function gatewayFacts(state: GatewayState): GatewayFacts {
   const route = state.routes.find(
     ({ table, destination, device }) =>
       table === MAIN_TABLE &&
@@ -67,7 +87,7 @@ export function gatewayFacts(state: NetworkState): GatewayFacts {
       return first === undefined ? [] : [[family, first.address]];
     }),
   );
-  return { uplink: { name: link.name, mtu: link.mtu, addresses } };
+  return { uplink: { name: link.name, mtu: link.mtu, addresses }, flowtables: state.flowtables };
 }
 
 /**

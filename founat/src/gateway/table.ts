@@ -1,13 +1,20 @@
 import type { Range } from "../cidr.ts";
 import { FAMILIES, type Family } from "../family.ts";
-import { perFamily, VERSION } from "../nft/per-family.ts";
-import type { NftSet, NftTable } from "../nft/table.ts";
+import { IP, perFamily, VERSION } from "../nft/per-family.ts";
+import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
 import { PROBE_PREFIXES } from "../probe-addresses.ts";
 import { formatRange } from "../ranges.ts";
 
 const ICMP: Readonly<Record<Family, string>> = { ipv4: "icmp", ipv6: "icmpv6" };
 
 export const GATEWAY_TABLE = "egress_nat_gateway";
+
+const FAST_PATH = "fast_path";
+
+/** The chain that sees first what comes through a tunnel link. */
+export function ingressChain(link: string): string {
+  return `${link}_ingress`;
+}
 
 /** The sets that hold clients: they outlive every other change of the table. */
 export const CLIENT_SETS: ReadonlySet<string> = new Set(["clients4", "clients6", "inner4", "inner6"]);
@@ -17,14 +24,28 @@ export interface GatewayTableInput {
   readonly port: number;
   /** The addresses that clients may reach. */
   readonly destinations: Readonly<Record<Family, readonly Range[]>>;
+  /** The tunnel links. */
+  readonly links: readonly { readonly family: Family; readonly name: string }[];
+  /** Whether the kernel has flowtables. */
+  readonly fastPath: boolean;
 }
 
 /** The gateway's packet filter: opt-in is enforced here, whatever a client's network namespace says. */
-export function gatewayTable({ uplink, port, destinations }: GatewayTableInput): NftTable {
+export function gatewayTable({ uplink, port, destinations, links, fastPath }: GatewayTableInput): NftTable {
   return {
     name: GATEWAY_TABLE,
     comment: "egress NAT gateway: clients only, as themselves only, to the Egress's destinations only",
     sets: FAMILIES.flatMap((family) => sets(family, destinations[family])),
+    flowtables: fastPath
+      ? [
+          {
+            name: FAST_PATH,
+            comment:
+              "Flows that were let through both ways. What comes from a tunnel has passed its ingress chain.",
+            devices: [uplink, ...links.map(({ name }) => name)],
+          },
+        ]
+      : [],
     chains: [
       {
         name: "from_tunnel",
@@ -58,22 +79,22 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
           ),
         ],
       },
+      ...links.map(ingress),
       {
-        name: "inner_source",
-        comment: "An inner packet has its client's own source. Its mark has done its work then.",
+        name: "to_destination",
+        comment:
+          "Established: an answer has come. Not from the first packet on, whose segment size is to be clamped.",
         rules: [
-          ...perFamily(
-            (ip, v) => `${ip} saddr . meta mark @inner${v} meta mark set 0 accept`,
-            "inner source belongs to the outer one",
-          ),
-          { text: "drop", comment: "a client speaks for another" },
+          ...(fastPath
+            ? [
+                {
+                  text: `meta l4proto { tcp, udp } ct state established flow add @${FAST_PATH}`,
+                  comment: "further packets of the flow take the fast path, both ways",
+                },
+              ]
+            : []),
+          { text: "accept", comment: "clients to destinations" },
         ],
-      },
-      {
-        name: "tunnel_prerouting",
-        hook: "type filter hook prerouting priority raw; policy accept;",
-        comment: "Before conntrack.",
-        rules: [{ text: 'iifname "fou*" goto inner_source', comment: "through the tunnel" }],
       },
       {
         name: "forward",
@@ -87,7 +108,7 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
           },
           { text: "ct state invalid,untracked drop", comment: "would leave without NAT" },
           ...perFamily(
-            (ip, v) => `iifname "fou*" oifname "${uplink}" ${ip} daddr @destinations${v} accept`,
+            (ip, v) => `iifname "fou*" oifname "${uplink}" ${ip} daddr @destinations${v} goto to_destination`,
             "clients to destinations",
           ),
           {
@@ -107,6 +128,25 @@ export function gatewayTable({ uplink, port, destinations }: GatewayTableInput):
           },
         ],
       },
+    ],
+  };
+}
+
+/**
+ * Before the fast path, which is at the same hook, and before conntrack puts fragments together. The kernel takes such
+ * a chain away with its link.
+ */
+function ingress({ family, name }: { readonly family: Family; readonly name: string }): NftChain {
+  return {
+    name: ingressChain(name),
+    hook: `type filter hook ingress device "${name}" priority filter - 1; policy accept;`,
+    comment: "An inner packet has its client's own source. Its mark has done its work then.",
+    rules: [
+      {
+        text: `${IP[family]} saddr . meta mark @inner${VERSION[family]} meta mark set 0 accept`,
+        comment: "inner source belongs to the outer one",
+      },
+      { text: "drop", comment: "a client speaks for another" },
     ],
   };
 }

@@ -54,7 +54,7 @@ function withData({ linkinfo, ...link }: typeof fou4 | typeof fou6, data: object
 }
 
 test("links that are as wanted are left alone", () => {
-  expect(changes(fou4, fou6)).toEqual({ commands: [], replaced: new Set() });
+  expect(changes(fou4, fou6)).toEqual({ make: [], bringUp: [], replaced: new Set() });
 });
 
 test.each([
@@ -83,7 +83,8 @@ test.each([
 
 test("a link that is down, or has another MTU, is put right as it is", () => {
   expect(changes({ ...fou4, mtu: 1400 }, { ...fou6, flags: [] })).toEqual({
-    commands: ["link set fou4 mtu 1472 up", "link set fou6 addrgenmode none", "link set fou6 mtu 1452 up"],
+    make: ["link set fou6 addrgenmode none"],
+    bringUp: ["link set fou4 mtu 1472 up", "link set fou6 mtu 1452 up"],
     replaced: new Set(),
   });
 });

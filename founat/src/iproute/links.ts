@@ -78,8 +78,10 @@ export function addLinkCommand(link: TunnelLink): string {
 }
 
 export interface LinkChanges {
-  /** Lines for `ip -batch`. */
-  readonly commands: readonly string[];
+  /** Lines for `ip -batch` that make ports and links; a link that is down carries nothing. */
+  readonly make: readonly string[];
+  /** Lines for `ip -batch` that bring the links up. */
+  readonly bringUp: readonly string[];
   /** Links that are deleted or made anew: the kernel drops their routes. */
   readonly replaced: ReadonlySet<string>;
 }
@@ -89,28 +91,29 @@ export function linkChanges(
   wanted: { readonly fouPorts: readonly FouPort[]; readonly links: readonly TunnelLink[] },
   state: NetworkState,
 ): LinkChanges {
-  const commands: string[] = [];
+  const make: string[] = [];
+  const bringUp: string[] = [];
   const replaced = new Set<string>();
   for (const port of wanted.fouPorts) {
-    if (!state.fouPorts.some((actual) => samePort(port, actual))) commands.push(portCommand("add", port));
+    if (!state.fouPorts.some((actual) => samePort(port, actual))) make.push(portCommand("add", port));
   }
   for (const link of wanted.links) {
     const name = linkName(link);
     const actual = state.links.find((candidate) => candidate.name === name);
     const fits = actual !== undefined && sameTunnel(link, actual);
     if (!fits) {
-      if (actual !== undefined) commands.push(`link del ${name}`);
+      if (actual !== undefined) make.push(`link del ${name}`);
       replaced.add(name);
-      commands.push(addLinkCommand(link));
+      make.push(addLinkCommand(link));
     }
     if (link.family === "ipv4" && !(fits && actual.hasIpv4Address)) {
-      commands.push(`address replace ${DUMMY_ADDRESS}/32 dev ${name} scope host`);
+      make.push(`address replace ${DUMMY_ADDRESS}/32 dev ${name} scope host`);
     }
     // Else, once up, the link has an address of its own and solicits routers through the tunnel.
-    if (link.family === "ipv6" && !(fits && actual.up)) commands.push(`link set ${name} addrgenmode none`);
-    if (!fits || !actual.up || actual.mtu !== link.mtu) commands.push(`link set ${name} mtu ${link.mtu} up`);
+    if (link.family === "ipv6" && !(fits && actual.up)) make.push(`link set ${name} addrgenmode none`);
+    if (!fits || !actual.up || actual.mtu !== link.mtu) bringUp.push(`link set ${name} mtu ${link.mtu} up`);
   }
-  return { commands, replaced };
+  return { make, bringUp, replaced };
 }
 
 /**

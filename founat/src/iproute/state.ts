@@ -138,6 +138,7 @@ const Rule = z.object({
   priority: z.number(),
   protocol: z.coerce.number().default(0),
   iif: z.string().optional(),
+  oif: z.string().optional(),
   src: z.string(),
   srclen: z.number().optional(),
   dst: z.string().optional(),
@@ -265,6 +266,7 @@ function ruleState(family: Family, rule: z.infer<typeof Rule>): RuleState {
     to && `to ${to}`,
     rule.fwmark && `fwmark ${rule.fwmark}/${rule.fwmask ?? "0xffffffff"}`,
     rule.iif && `iif ${rule.iif}`,
+    rule.oif && `oif ${rule.oif}`,
   ];
   const action = [
     `lookup ${rule.table ?? "none"}`,

@@ -1,5 +1,12 @@
 import type { NftChainState, NftSetState, NftTableState } from "./state.ts";
-import { kernelComment, type NftChain, type NftSet, type NftTable, renderTable } from "./table.ts";
+import {
+  kernelComment,
+  type NftChain,
+  type NftFlowtable,
+  type NftSet,
+  type NftTable,
+  renderTable,
+} from "./table.ts";
 
 export interface TableComparison {
   /** Names of sets whose elements are not compared, and stay as they are. */
@@ -32,8 +39,15 @@ export function tableDifferences(
         `set ${table.name} ${set.name}`,
       ] as const,
   );
+  const flowtables = (table.flowtables ?? []).map(
+    (flowtable) =>
+      [
+        flowtableDifference(flowtable, state.flowtables.get(flowtable.name)),
+        `flowtable ${table.name} ${flowtable.name}`,
+      ] as const,
+  );
   return [
-    ...[...chains, ...sets].flatMap(([difference, name]) =>
+    ...[...chains, ...sets, ...flowtables].flatMap(([difference, name]) =>
       difference === undefined ? [] : [`nft ${name} ${difference}`],
     ),
     ...strangers(table, state).map((name) => `nft ${name} of ${table.name} is not founat's`),
@@ -42,7 +56,8 @@ export function tableDifferences(
 
 /**
  * One transaction that makes the kernel's table equal to `table`. Chains stay hooked and conntrack stays as it is, so
- * that flows do not notice; a table of another layout (another version's) is replaced as a whole.
+ * that flows do not notice; a table of another layout (another version's) is replaced as a whole. Flowtables are made
+ * anew: the next packet of each flow asks the new rules.
  */
 export function tableScript(
   table: NftTable,
@@ -55,6 +70,7 @@ export function tableScript(
   return [
     `flush table inet ${table.name}`,
     ...flushed.map(({ name, kind }) => `flush ${kind} inet ${table.name} ${name}`),
+    ...[...state.flowtables.keys()].map((name) => `delete flowtable inet ${table.name} ${name}`),
     renderTable(table),
   ].join("\n");
 }
@@ -106,12 +122,24 @@ function setDifference(
   return keep || sameInOrder([...elements].sort(), texts.sort()) ? undefined : "has other elements";
 }
 
+function flowtableDifference(
+  { devices }: NftFlowtable,
+  actual: readonly string[] | undefined,
+): string | undefined {
+  if (actual === undefined) return "is missing";
+  return sameInOrder(devices.toSorted(), actual.toSorted()) ? undefined : "has other devices";
+}
+
 function strangers(table: NftTable, state: NftTableState): string[] {
   const sets = new Set(table.sets.map(({ name }) => name));
   const chains = new Set(table.chains.map(({ name }) => name));
+  const flowtables = new Set(table.flowtables?.map(({ name }) => name));
   return [
     ...[...state.sets.keys()].filter((name) => !sets.has(name)).map((name) => `set ${name}`),
     ...[...state.chains.keys()].filter((name) => !chains.has(name)).map((name) => `chain ${name}`),
+    ...[...state.flowtables.keys()]
+      .filter((name) => !flowtables.has(name))
+      .map((name) => `flowtable ${name}`),
   ];
 }
 

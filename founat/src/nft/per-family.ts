@@ -1,7 +1,8 @@
 import { FAMILIES, type Family } from "../family.ts";
 import type { NftRule } from "./table.ts";
 
-const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };
+/** The word for a family's header in nft. */
+export const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };
 
 /** What the names of a family's sets end in. */
 export const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" };

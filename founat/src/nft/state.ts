@@ -9,6 +9,8 @@ export interface NftTableState {
   readonly definition: string;
   readonly sets: ReadonlyMap<string, NftSetState>;
   readonly chains: ReadonlyMap<string, NftChainState>;
+  /** Name -> devices. */
+  readonly flowtables: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface NftSetState {
@@ -50,6 +52,11 @@ type Element = z.infer<typeof Element>;
 const NftTableObject = z.looseObject({ name: z.string() });
 const NftSetObject = z.looseObject({ name: z.string(), elem: z.array(Element).default([]) });
 const NftChainObject = z.looseObject({ name: z.string() });
+const NftFlowtableObject = z.object({
+  name: z.string(),
+  // Absent when the last device is gone.
+  dev: z.union([z.string().transform((device) => [device]), z.array(z.string())]).default([]),
+});
 const NftRuleObject = z.object({ chain: z.string(), comment: z.string().default(""), expr: z.unknown() });
 const Listing = z.object({
   nftables: z.array(
@@ -57,6 +64,7 @@ const Listing = z.object({
       table: NftTableObject.optional(),
       set: NftSetObject.optional(),
       map: NftSetObject.optional(),
+      flowtable: NftFlowtableObject.optional(),
       chain: NftChainObject.optional(),
       rule: NftRuleObject.optional(),
     }),
@@ -82,19 +90,21 @@ export function parseTable(output: string): NftTableState | undefined {
   let ofTable = "";
   const sets = new Map<string, NftSetState>();
   const chains = new Map<string, { definition: string; rules: NftRuleState[] }>();
-  for (const { table, set, map, chain, rule } of listing.data.nftables) {
+  const flowtables = new Map<string, readonly string[]>();
+  for (const { table, set, map, flowtable, chain, rule } of listing.data.nftables) {
     if (table) ofTable = definition(table);
     const setOrMap = set ?? map;
     if (setOrMap) {
       const { elem, ...rest } = setOrMap;
       sets.set(rest.name, { definition: definition(rest), elements: elements(elem) });
     }
+    if (flowtable) flowtables.set(flowtable.name, flowtable.dev);
     if (chain) chains.set(chain.name, { definition: definition(chain), rules: [] });
     if (rule) {
       chains.get(rule.chain)?.rules.push({ comment: rule.comment, body: JSON.stringify(rule.expr) });
     }
   }
-  return { definition: ofTable, sets, chains };
+  return { definition: ofTable, sets, chains, flowtables };
 }
 
 // Handles are the kernel's numbers for what it holds.

@@ -29,11 +29,22 @@ export interface NftSet {
   readonly elements: readonly string[];
 }
 
+/**
+ * Flows that the kernel carries from device to device by itself, without routes and rules
+ * (https://docs.kernel.org/networking/nf_flowtable.html).
+ */
+export interface NftFlowtable {
+  readonly name: string;
+  readonly comment: string;
+  readonly devices: readonly string[];
+}
+
 /** A table of family inet that belongs to founat alone. */
 export interface NftTable {
   readonly name: string;
   readonly comment: string;
   readonly sets: readonly NftSet[];
+  readonly flowtables?: readonly NftFlowtable[];
   readonly chains: readonly NftChain[];
 }
 
@@ -43,6 +54,7 @@ export function renderTable(table: NftTable): string {
     `table inet ${table.name} {`,
     `  comment "${table.comment}"`,
     ...table.sets.flatMap(renderSet),
+    ...(table.flowtables ?? []).flatMap(renderFlowtable),
     ...table.chains.flatMap(renderChain),
     "}",
     "",
@@ -65,6 +77,17 @@ function renderSet(set: NftSet): string[] {
     ...(set.interval ? ["    flags interval"] : []),
     `    comment "${set.comment}"`,
     ...(set.elements.length > 0 ? [`    elements = { ${set.elements.join(",\n                 ")} }`] : []),
+    "  }",
+  ];
+}
+
+function renderFlowtable({ name, comment, devices }: NftFlowtable): string[] {
+  return [
+    "",
+    `  # ${comment}`,
+    `  flowtable ${name} {`,
+    "    hook ingress priority filter",
+    `    devices = { ${devices.map((device) => `"${device}"`).join(", ")} }`,
     "  }",
   ];
 }

@@ -8,6 +8,7 @@ const HEADINGS: readonly (readonly [RegExp, string])[] = [
   [/^rule add pref 1850/, "outer packets to gateways never meet the tunnel"],
   [/^rule add pref 1880/, "marked packets (replies to inbound flows) leave as they came"],
   [/^rule add pref 2001 from/, "answers to probes"],
+  [/^rule add pref 2002 oif/, "answers to clients, where the flowtable asks for their way"],
   [
     /^rule add pref 20[0-4]/,
     "private destinations: as without Egresses, unless a narrow one took them before",

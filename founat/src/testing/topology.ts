@@ -151,9 +151,12 @@ const ROUTER_TABLES = `
   }
   table inet watch {
     counter leaks { }
+    counter bare_answers { }
     chain prerouting {
       type filter hook prerouting priority raw; policy accept;
       iifname br0 ip saddr ${addressOf("client", "ipv4")} ip daddr != { 10.0.0.0/8, 100.96.0.0/16, 224.0.0.0/4 } counter name leaks
+      iifname br0 ip saddr ${addressOf("internet", "ipv4")} counter name bare_answers
+      iifname br0 ip6 saddr ${addressOf("internet", "ipv6")} counter name bare_answers
       iifname br0 ip6 saddr ${addressOf("client", "ipv6")} ip6 daddr != { fd00::/16, fe80::/10, ff00::/8 } counter name leaks
     }
   }
@@ -234,8 +237,17 @@ export async function fillChecksumsTowards(pod: (typeof PODS)[number]): Promise<
 }
 
 /** Packets with the client's own address on their way to the outside. */
-export async function leaks(): Promise<number> {
-  const output = await inside("router", "nft list counter inet watch leaks");
+export function leaks(): Promise<number> {
+  return packetsOf("leaks");
+}
+
+/** Packets of the internet that a pod sent on without a tunnel around them. */
+export function bareAnswers(): Promise<number> {
+  return packetsOf("bare_answers");
+}
+
+async function packetsOf(counter: string): Promise<number> {
+  const output = await inside("router", `nft list counter inet watch ${counter}`);
   return Number(/packets (\d+)/.exec(output)?.[1]);
 }
 
