@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { FounatError } from "./error.ts";
+import { openShell, type ProcessResult, type Shell } from "./shell.ts";
 
 /** A command to run: no shell takes part in its arguments. */
 export interface Command {
@@ -51,6 +52,11 @@ export interface Kernel {
    */
   runAside(steps: readonly Step[]): Promise<readonly string[]>;
   /**
+   * Lends a kernel whose runs and reads share one shell in the network namespace, where that saves something: to enter
+   * the namespace costs as much as a few commands. After a failure that kernel takes nothing more.
+   */
+  session<T>(work: (kernel: Kernel) => Promise<T>): Promise<T>;
+  /**
    * Reads sysctls.
    *
    * @param paths below /proc/sys, with slashes
@@ -88,14 +94,21 @@ export function kernelHere(options: KernelOptions = {}): Kernel {
  */
 export function kernelInNetns(netnsPath: string, options: KernelOptions = {}): Kernel {
   const enter = [`--net=${netnsPath}`, "--"];
-  return kernelThrough((file, args, input) => spawn("nsenter", [...enter, file, ...args], input), options);
-}
-
-/** How a process ended. */
-export interface ProcessResult {
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly exitCode: number;
+  const kernel = kernelThrough(
+    (file, args, input) => spawn("nsenter", [...enter, file, ...args], input),
+    options,
+  );
+  return {
+    ...kernel,
+    session: async (work) => {
+      const shell = openShell("nsenter", [...enter, ...SHELL]);
+      try {
+        return await work(kernelOfShell(kernel, shell, options));
+      } finally {
+        shell.close();
+      }
+    },
+  };
 }
 
 /**
@@ -114,14 +127,9 @@ export function kernelThrough(
     if (exitCode !== 0 && !command.mayFail) throw failure(command, stderr, exitCode);
     return stdout;
   };
-  const runScript = async (shell: readonly string[], steps: readonly Step[]): Promise<readonly string[]> => {
-    const separator = randomBytes(16).toString("hex");
+  const runScript = (shell: readonly string[], steps: readonly Step[]): Promise<readonly string[]> => {
     const [file = "", ...args] = shell;
-    const { stdout, stderr, exitCode } = await execute(file, args, shellScript(steps, separator, sysctlRoot));
-    if (exitCode === 0) return stdout.split(`${separator}\n`).slice(0, steps.length);
-    // The shell writes the separator and the number of the step that failed to standard error.
-    const [said = "", index] = stderr.split(separator);
-    throw failure(index === undefined ? undefined : steps[Number(index)], said, exitCode);
+    return runSteps(steps, sysctlRoot, (script) => execute(file, args, script));
   };
   const run = async (steps: readonly Step[]): Promise<readonly string[]> => {
     const [first, ...others] = steps;
@@ -129,14 +137,45 @@ export function kernelThrough(
     const isAlone = others.length === 0 && "file" in first;
     return isAlone ? [await runAlone(first)] : runScript(SHELL, steps);
   };
+  const kernel: Kernel = {
+    ...throughRun(run),
+    runAside: (steps) => runScript(["unshare", "--net", "--", ...SHELL], steps),
+    session: (work) => work(kernel),
+  };
+  return kernel;
+}
+
+/** `kernel`, but that its runs go through a shell that is there already. */
+function kernelOfShell(kernel: Kernel, shell: Shell, { sysctlRoot = "/proc/sys" }: KernelOptions): Kernel {
+  const run = async (steps: readonly Step[]): Promise<readonly string[]> =>
+    steps.length === 0 ? [] : runSteps(steps, sysctlRoot, (script, end) => shell.run(script, end));
+  const lent: Kernel = { ...kernel, ...throughRun(run), session: (work) => work(lent) };
+  return lent;
+}
+
+function throughRun(run: Kernel["run"]): Pick<Kernel, "run" | "read" | "exec" | "readSysctls"> {
   return {
     run,
     read: run,
-    runAside: (steps) => runScript(["unshare", "--net", "--", ...SHELL], steps),
     exec: async (file, args, { input } = {}) =>
       (await run([{ file, args, ...(input !== undefined && { input }) }]))[0] ?? "",
     readSysctls: async (paths) => parseSysctls((await run([{ read: paths }]))[0] ?? ""),
   };
+}
+
+/** @param runScript told the script, and a line that it does not print */
+async function runSteps(
+  steps: readonly Step[],
+  sysctlRoot: string,
+  runScript: (script: string, end: string) => Promise<ProcessResult>,
+): Promise<readonly string[]> {
+  const separator = randomBytes(16).toString("hex");
+  const script = shellScript(steps, separator, sysctlRoot);
+  const { stdout, stderr, exitCode } = await runScript(script, `end-${separator}`);
+  if (exitCode === 0) return stdout.split(`${separator}\n`).slice(0, steps.length);
+  // The shell writes the separator and the number of the step that failed to standard error.
+  const [said = "", index] = stderr.split(separator);
+  throw failure(index === undefined ? undefined : steps[Number(index)], said, exitCode);
 }
 
 const SHELL = ["sh", "-s"];
@@ -166,7 +205,7 @@ function shellLines(step: Step, separator: string, root: string): string[] {
   }
   if ("read" in step) {
     // One process for all. The shell's own `read` reads byte by byte, and a sysctl has nothing but its first byte then.
-    return [`(cd ${quote(root)} && grep -Hs '' ${step.read.map(quote).join(" ")} || true)`];
+    return [`cd ${quote(root)} && grep -Hs '' ${step.read.map(quote).join(" ")} || true`];
   }
   const command = [step.file, ...step.args].map(quote).join(" ");
   const failure = step.mayFail ? " 2>/dev/null || true" : "";

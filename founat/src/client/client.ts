@@ -25,12 +25,14 @@ export class Client {
    * @returns whether anything had to be changed
    * @throws FounatError `invalid-config`, `uplink-missing`, `kernel-command-failed`, `unexpected-output`
    */
-  async apply(config: ClientConfig): Promise<{ changed: boolean }> {
-    const { differences, steps } = await this.#changes(config);
-    if (steps.length === 0) return { changed: false };
-    await this.#kernel.run(steps);
-    this.#logger.debug({ differences }, "client applied");
-    return { changed: true };
+  apply(config: ClientConfig): Promise<{ changed: boolean }> {
+    return this.#kernel.session(async (kernel) => {
+      const { differences, steps } = await this.#changes(config, kernel);
+      if (steps.length === 0) return { changed: false };
+      await kernel.run(steps);
+      this.#logger.debug({ differences }, "client applied");
+      return { changed: true };
+    });
   }
 
   /**
@@ -40,7 +42,7 @@ export class Client {
    * @throws FounatError as {@link apply}
    */
   async check(config: ClientConfig): Promise<string[]> {
-    return [...(await this.#changes(config)).differences];
+    return [...(await this.#changes(config, this.#kernel)).differences];
   }
 
   /**
@@ -56,11 +58,13 @@ export class Client {
 
   /** Takes away all that {@link apply} made but for sysctls, whose former values nobody knows. */
   async remove(): Promise<void> {
-    await this.#kernel.run(clientRemoval(await readClientState(this.#kernel)));
+    await this.#kernel.session(async (kernel) => {
+      await kernel.run(clientRemoval(await readClientState(kernel)));
+    });
   }
 
-  async #changes(config: ClientConfig): Promise<ClientChanges> {
-    const state = await readClientState(this.#kernel, config.uplink);
+  async #changes(config: ClientConfig, kernel: Kernel): Promise<ClientChanges> {
+    const state = await readClientState(kernel, config.uplink);
     const plan = planClient(config, clientFacts(state, config.uplink));
     const listing = state.guard && (await this.#listing(plan));
     return clientChanges(plan, state, listing);

@@ -31,7 +31,7 @@ interface Probe {
 
 /** Sends echo requests through each tunnel until one is answered. */
 export async function probeTunnels(
-  kernel: Kernel,
+  kernel: Pick<Kernel, "run">,
   config: ClientConfig,
   { addresses, egresses, timeoutMs }: TunnelProbeOptions,
 ): Promise<readonly SilentTunnel[]> {
@@ -56,7 +56,7 @@ function probesOf(config: ClientConfig, addresses: Addresses): Probe[] {
 }
 
 async function send(
-  kernel: Kernel,
+  kernel: Pick<Kernel, "run">,
   { egress, family, address }: Probe,
   seconds: number,
 ): Promise<SilentTunnel | undefined> {

@@ -7,12 +7,15 @@ import { endFlowsScript, PeerBook, type PeerChanges, peerScript } from "./peers.
 import { planGateway } from "./plan.ts";
 import { checkSysctls, gatewayFacts, peersOf, readGatewayState } from "./state.ts";
 
+/** What a gateway needs of a kernel. */
+export type GatewayKernel = Pick<Kernel, "run" | "read">;
+
 /**
  * The gateway side, in one network namespace. All calls take effect in the order they are made. Clients survive a
  * restart of the program in the kernel; {@link init} finds them there.
  */
 export class Gateway {
-  readonly #kernel: Kernel;
+  readonly #kernel: GatewayKernel;
   readonly #logger: Logger;
   #config: GatewayConfig;
   /** Undefined until the kernel has been read, and after a failure: its state is not known then. */
@@ -25,7 +28,7 @@ export class Gateway {
 
   constructor(
     config: GatewayConfig,
-    { kernel, logger }: { readonly kernel: Kernel; readonly logger: Logger },
+    { kernel, logger }: { readonly kernel: GatewayKernel; readonly logger: Logger },
   ) {
     this.#config = config;
     this.#kernel = kernel;

@@ -29,7 +29,7 @@ const FLOWTABLE_TRIAL = {
 
 const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
 
-export async function readGatewayState(kernel: Kernel): Promise<GatewayState> {
+export async function readGatewayState(kernel: Pick<Kernel, "read">): Promise<GatewayState> {
   const [[network, rules6, table, sysctls], flowtables] = await Promise.all([
     kernel.read([
       ...READ_NETWORK_STATE,

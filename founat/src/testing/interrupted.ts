@@ -11,8 +11,9 @@ export class Interrupted extends Error {}
  * @param commands how many are done before
  */
 export function interruptedKernel(kernel: Kernel, commands: number): Kernel {
-  return {
+  const interrupted: Kernel = {
     ...kernel,
+    session: (work) => work(interrupted),
     run: async (steps) => {
       const all = steps.flatMap(singleCommands);
       await kernel.run(inOneBatch(all.slice(0, commands)));
@@ -20,19 +21,21 @@ export function interruptedKernel(kernel: Kernel, commands: number): Kernel {
       return [];
     },
   };
+  return interrupted;
 }
 
 /** A kernel that may be read, and counts what is written. */
 export function countingKernel(kernel: Kernel): Kernel & { readonly writes: () => number } {
   let writes = 0;
-  return {
+  const counting: Kernel = {
     ...kernel,
+    session: (work) => work(counting),
     run: (steps) => {
       writes += steps.flatMap(singleCommands).length;
       return kernel.run(steps);
     },
-    writes: () => writes,
   };
+  return { ...counting, writes: () => writes };
 }
 
 function singleCommands(step: Step): Step[] {

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { openShell } from "./shell.ts";
+
+const END = "the-end";
+
+test("scripts run one after another in one shell, whatever they print", async () => {
+  const shell = openShell("sh", ["-s"]);
+  expect(await shell.run("x=$$; seq 100000\n", END)).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringMatching(/^1\n2\n(.|\n)*100000\nthe-end\n$/),
+  });
+  expect(await shell.run("[ $x = $$ ] && printf same\n", END)).toMatchObject({ stdout: "samethe-end\n" });
+  shell.close();
+});
+
+test("a script that fails ends the shell, and says why; further ones fail as well", async () => {
+  const shell = openShell("sh", ["-s"]);
+  const failed = { exitCode: 3, stdout: "done\n", stderr: "why\n" };
+  expect(await shell.run("echo done; echo why >&2; exit 3\n", END)).toEqual(failed);
+  expect(await shell.run("echo more\n", END)).toMatchObject({ exitCode: 3, stdout: "" });
+  shell.close();
+});
+
+test("a program that is not there is told", async () => {
+  expect(await openShell("no-such-program", []).run("echo more\n", END)).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining("no-such-program"),
+  });
+});
