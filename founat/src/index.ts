@@ -18,5 +18,6 @@ export { Gateway } from "./gateway/gateway.ts";
 export { prepareGatewayNetns } from "./gateway/netns.ts";
 export { HeartbeatProber, type ProbeOptions } from "./heartbeat/prober.ts";
 export { HeartbeatResponder, type HeartbeatResponderOptions } from "./heartbeat/responder.ts";
-export { type Kernel, type KernelOptions, kernelHere, kernelInNetns, type Step } from "./kernel.ts";
+export { type Kernel, type KernelOptions, kernelHere, kernelInNetns } from "./kernel.ts";
 export type { Logger } from "./logger.ts";
+export type { Step } from "./step.ts";

@@ -1,30 +1,7 @@
 import { execFile } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { FounatError } from "./error.ts";
+import { failure, runSteps } from "./script.ts";
 import { openShell, type ProcessResult, type Shell } from "./shell.ts";
-
-/** A command to run: no shell takes part in its arguments. */
-export interface Command {
-  readonly file: string;
-  readonly args: readonly string[];
-  /** Text for standard input. */
-  readonly input?: string;
-  /** Its failure is an answer too: an empty one. */
-  readonly mayFail?: boolean;
-}
-
-/** Sysctls to write: path below /proc/sys, with slashes because interface names may hold dots -> value. */
-export interface SysctlWrites {
-  readonly sysctls: Readonly<Record<string, string>>;
-}
-
-/** Sysctls to read; the answer holds a line `path:value` for each that exists. */
-export interface SysctlReads {
-  readonly read: readonly string[];
-}
-
-/** One step towards the kernel. */
-export type Step = Command | SysctlWrites | SysctlReads;
+import type { Command, Step } from "./step.ts";
 
 /** Every effect that founat has on one network namespace, and every look into it. */
 export interface Kernel {
@@ -163,58 +140,11 @@ function throughRun(run: Kernel["run"]): Pick<Kernel, "run" | "read" | "exec" | 
   };
 }
 
-/** @param runScript told the script, and a line that it does not print */
-async function runSteps(
-  steps: readonly Step[],
-  sysctlRoot: string,
-  runScript: (script: string, end: string) => Promise<ProcessResult>,
-): Promise<readonly string[]> {
-  const separator = randomBytes(16).toString("hex");
-  const script = shellScript(steps, separator, sysctlRoot);
-  const { stdout, stderr, exitCode } = await runScript(script, `end-${separator}`);
-  if (exitCode === 0) return stdout.split(`${separator}\n`).slice(0, steps.length);
-  // The shell writes the separator and the number of the step that failed to standard error.
-  const [said = "", index] = stderr.split(separator);
-  throw failure(index === undefined ? undefined : steps[Number(index)], said, exitCode);
-}
-
 const SHELL = ["sh", "-s"];
 
 function splitAtColon(line: string): [string, string] {
   const at = line.indexOf(":");
   return [line.slice(0, at), line.slice(at + 1)];
-}
-
-function shellScript(steps: readonly Step[], separator: string, sysctlRoot: string): string {
-  const lines = ["set -e"];
-  steps.forEach((step, index) => {
-    lines.push(`step=${index}`, `trap 'echo "${separator} $step" >&2' EXIT`);
-    lines.push(...shellLines(step, separator, sysctlRoot));
-    lines.push(`echo ${separator}`);
-  });
-  lines.push("trap - EXIT", "");
-  return lines.join("\n");
-}
-
-function shellLines(step: Step, separator: string, root: string): string[] {
-  if ("sysctls" in step) {
-    // By the shell itself: `sysctl` would be a process.
-    return Object.entries(step.sysctls).map(
-      ([path, value]) => `printf '%s' ${quote(value)} > ${quote(`${root}/${path}`)}`,
-    );
-  }
-  if ("read" in step) {
-    // One process for all. The shell's own `read` reads byte by byte, and a sysctl has nothing but its first byte then.
-    return [`cd ${quote(root)} && grep -Hs '' ${step.read.map(quote).join(" ")} || true`];
-  }
-  const command = [step.file, ...step.args].map(quote).join(" ");
-  const failure = step.mayFail ? " 2>/dev/null || true" : "";
-  if (step.input === undefined) return [`${command} </dev/null${failure}`];
-  return [`${command} <<'${separator}'${failure}`, step.input.replace(/\n?$/, ""), separator];
-}
-
-function quote(word: string): string {
-  return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
@@ -230,17 +160,4 @@ function spawn(file: string, args: readonly string[], input: string): Promise<Pr
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(input);
   });
-}
-
-function failure(step: Step | undefined, stderr: string, exitCode: number): FounatError {
-  const reason = stderr.trim() || `exit code ${exitCode}`;
-  return new FounatError("kernel-command-failed", `${step ? describe(step) : "sh"} failed: ${reason}`, {
-    retryable: true,
-  });
-}
-
-function describe(step: Step): string {
-  if ("sysctls" in step) return `writing sysctls ${Object.keys(step.sysctls).join(", ")}`;
-  if ("read" in step) return `reading sysctls ${step.read.join(", ")}`;
-  return `\`${[step.file, ...step.args].join(" ")}\``;
 }

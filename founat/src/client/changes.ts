@@ -1,8 +1,8 @@
 import { ipBatch, routingLines } from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
-import type { Step } from "../kernel.ts";
 import { tableDifferences, tableScript } from "../nft/diff.ts";
 import type { NftTableState } from "../nft/state.ts";
+import type { Step } from "../step.ts";
 import { CLIENT_TABLE } from "./guard.ts";
 import { type ClientPlan, NARROW_TABLE, WIDE_TABLE } from "./plan.ts";
 import type { ClientState } from "./state.ts";

@@ -1,9 +1,9 @@
 import { ipBatch, routingLines } from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
-import type { Step } from "../kernel.ts";
 import { hasLayout, tableDifferences, tableScript } from "../nft/diff.ts";
 import type { NftTableState } from "../nft/state.ts";
 import type { NftTable } from "../nft/table.ts";
+import type { Step } from "../step.ts";
 import { peerScript } from "./peers.ts";
 import { GATEWAY_TABLES, type GatewayPlan } from "./plan.ts";
 import { type GatewayState, peersOf } from "./state.ts";

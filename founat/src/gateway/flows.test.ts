@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Step } from "../kernel.ts";
+import type { Step } from "../step.ts";
 import { masqueradedSources } from "./flows.ts";
 import { Gateway } from "./gateway.ts";
 

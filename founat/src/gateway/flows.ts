@@ -1,5 +1,5 @@
 import { FAMILIES } from "../family.ts";
-import type { Step } from "../kernel.ts";
+import type { Step } from "../step.ts";
 
 /** The steps whose output {@link masqueradedSources} takes. */
 export const READ_FLOWS: readonly Step[] = FAMILIES.map((family) => ({

@@ -1,5 +1,6 @@
-import type { Kernel, Step } from "../kernel.ts";
+import type { Kernel } from "../kernel.ts";
 import type { Logger } from "../logger.ts";
+import type { Step } from "../step.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayClient, GatewayConfig } from "./config.ts";
 import { masqueradedSources, READ_FLOWS } from "./flows.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { canonicalAddress, formatCidr, parseCidr } from "../cidr.ts";
 import { FounatError } from "../error.ts";
 import type { Family } from "../family.ts";
-import type { Step } from "../kernel.ts";
+import type { Step } from "../step.ts";
 
 /** Routing tables by number, as `ip -N` prints them. */
 export const MAIN_TABLE = 254;

@@ -1,0 +1,71 @@
+import { randomBytes } from "node:crypto";
+import { FounatError } from "./error.ts";
+import type { ProcessResult } from "./shell.ts";
+import type { Step } from "./step.ts";
+
+/**
+ * Runs steps as one shell script.
+ *
+ * @param runScript told the script, and a line that it does not print
+ * @returns the standard output of each step
+ * @throws FounatError `kernel-command-failed` with the step that failed
+ */
+export async function runSteps(
+  steps: readonly Step[],
+  sysctlRoot: string,
+  runScript: (script: string, end: string) => Promise<ProcessResult>,
+): Promise<readonly string[]> {
+  const separator = randomBytes(16).toString("hex");
+  const script = shellScript(steps, separator, sysctlRoot);
+  const { stdout, stderr, exitCode } = await runScript(script, `end-${separator}`);
+  if (exitCode === 0) return stdout.split(`${separator}\n`).slice(0, steps.length);
+  // The shell writes the separator and the number of the step that failed to standard error.
+  const [said = "", index] = stderr.split(separator);
+  throw failure(index === undefined ? undefined : steps[Number(index)], said, exitCode);
+}
+
+function shellScript(steps: readonly Step[], separator: string, sysctlRoot: string): string {
+  const lines = ["set -e"];
+  steps.forEach((step, index) => {
+    lines.push(`step=${index}`, `trap 'echo "${separator} $step" >&2' EXIT`);
+    lines.push(...shellLines(step, separator, sysctlRoot));
+    lines.push(`echo ${separator}`);
+  });
+  lines.push("trap - EXIT", "");
+  return lines.join("\n");
+}
+
+function shellLines(step: Step, separator: string, root: string): string[] {
+  if ("sysctls" in step) {
+    // By the shell itself: `sysctl` would be a process.
+    return Object.entries(step.sysctls).map(
+      ([path, value]) => `printf '%s' ${quote(value)} > ${quote(`${root}/${path}`)}`,
+    );
+  }
+  if ("read" in step) {
+    // One process for all. The shell's own `read` reads byte by byte, and a sysctl has nothing but its first byte then.
+    return [`cd ${quote(root)} && grep -Hs '' ${step.read.map(quote).join(" ")} || true`];
+  }
+  const command = [step.file, ...step.args].map(quote).join(" ");
+  const failure = step.mayFail ? " 2>/dev/null || true" : "";
+  if (step.input === undefined) return [`${command} </dev/null${failure}`];
+  return [`${command} <<'${separator}'${failure}`, step.input.replace(/\n?$/, ""), separator];
+}
+
+function quote(word: string): string {
+  return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** What a step that failed is told as. */
+export function failure(step: Step | undefined, stderr: string, exitCode: number): FounatError {
+  const reason = stderr.trim() || `exit code ${exitCode}`;
+  return new FounatError("kernel-command-failed", `${step ? describe(step) : "sh"} failed: ${reason}`, {
+    retryable: true,
+  });
+}
+
+function describe(step: Step): string {
+  if ("sysctls" in step) return `writing sysctls ${Object.keys(step.sysctls).join(", ")}`;
+  if ("read" in step) return `reading sysctls ${step.read.join(", ")}`;
+  return `\`${[step.file, ...step.args].join(" ")}\``;
+}

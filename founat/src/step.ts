@@ -1,0 +1,22 @@
+/** A command to run: no shell takes part in its arguments. */
+export interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+  /** Text for standard input. */
+  readonly input?: string;
+  /** Its failure is an answer too: an empty one. */
+  readonly mayFail?: boolean;
+}
+
+/** Sysctls to write: path below /proc/sys, with slashes because interface names may hold dots -> value. */
+export interface SysctlWrites {
+  readonly sysctls: Readonly<Record<string, string>>;
+}
+
+/** Sysctls to read; the answer holds a line `path:value` for each that exists. */
+export interface SysctlReads {
+  readonly read: readonly string[];
+}
+
+/** One step towards the kernel. */
+export type Step = Command | SysctlWrites | SysctlReads;
