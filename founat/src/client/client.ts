@@ -64,7 +64,7 @@ export class Client {
   }
 
   async #changes(config: ClientConfig, kernel: Kernel): Promise<ClientChanges> {
-    const state = await readClientState(kernel, config.uplink);
+    const state = await readClientState(kernel, config);
     const plan = planClient(config, clientFacts(state, config.uplink));
     const listing = state.guard && (await this.#listing(plan));
     return clientChanges(plan, state, listing);

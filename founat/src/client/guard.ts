@@ -1,6 +1,7 @@
 import { normalizeCidrs, parseCidr, type Range } from "../cidr.ts";
 import { carriedRanges, type Decision } from "../coverage.ts";
 import { FAMILIES, type Family } from "../family.ts";
+import { linkName } from "../iproute/links.ts";
 import { perFamily, VERSION } from "../nft/per-family.ts";
 import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
 import { formatRange } from "../ranges.ts";
@@ -63,14 +64,6 @@ function sets(family: Family, { families }: GuardInput): NftSet[] {
     set(family, "guarded", address, "destinations of Egresses", ranges(), true),
     set(
       family,
-      "closed",
-      address,
-      "destinations whose Egress has no gateway address of this family",
-      ranges((egress) => egress.gateway[family] === undefined),
-      true,
-    ),
-    set(
-      family,
       "originating",
       address,
       "destinations where only flows that the client opens use the tunnel",
@@ -121,6 +114,11 @@ function bypassChain({ mask, value }: Mark): NftChain {
   };
 }
 
+/** Where routes lead that have no gateway. */
+const LINKS_OF_NO_GATEWAY = FAMILIES.map((family) => `"${linkName({ family, sourcePortAuto: false })}"`).join(
+  ", ",
+);
+
 function guardChains(): NftChain[] {
   const reject = "reject with icmpx type admin-prohibited";
   return [
@@ -129,7 +127,7 @@ function guardChains(): NftChain[] {
       comment: "Where the routes lead into a tunnel, or a socket is bound to one.",
       rules: [
         { text: "ct direction reply jump bypass", comment: "replies of this host" },
-        ...perFamily((ip, v) => `${ip} daddr @closed${v} ${reject}`, "no gateway: refused at once"),
+        { text: `oifname { ${LINKS_OF_NO_GATEWAY} } ${reject}`, comment: "no gateway: refused at once" },
       ],
     },
     {
@@ -166,16 +164,20 @@ function answersChains(port: number): NftChain[] {
       ],
     },
     {
-      name: "tunnel_input",
-      hook: "type filter hook input priority filter; policy accept;",
+      name: "outer",
       comment: "Outer packets come from gateways only.",
       rules: [
+        ...perFamily((ip, v) => `${ip} saddr @peers${v} accept`, "of gateways"),
+        { text: "drop", comment: "of anybody else" },
+      ],
+    },
+    {
+      name: "tunnel_input",
+      hook: "type filter hook input priority filter; policy accept;",
+      comment: "What comes out of a tunnel, and what goes into one.",
+      rules: [
         { text: 'iifname "fou*" goto answers', comment: "through the tunnel" },
-        ...perFamily(
-          (ip, v) => `udp dport ${port} ${ip} saddr @peers${v} accept`,
-          "outer packets of gateways",
-        ),
-        { text: `udp dport ${port} drop`, comment: "outer packets of anybody else" },
+        { text: `udp dport ${port} goto outer`, comment: "outer packets" },
         {
           text: "meta l4proto { 4, 41 } drop",
           comment: "a tunnel without UDP would pass by the peers' check",

@@ -9,7 +9,7 @@ import {
 import { type Decision, decide } from "../coverage.ts";
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES, type Family } from "../family.ts";
-import { type FouPort, linkName, type TunnelLink, tunnelLink } from "../iproute/links.ts";
+import { type FouPort, linkName, type TunnelLink, type TunnelLinkKey, tunnelLink } from "../iproute/links.ts";
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { MAIN_TABLE } from "../iproute/state.ts";
@@ -97,11 +97,11 @@ function planFamily(family: Family, config: ClientConfig, facts: ClientFacts, ma
   const carriers = new Set(decisions.flatMap(({ carrier }) => carrier ?? []));
   const local = facts.uplink.addresses[family];
   const links =
-    local === undefined
+    local === undefined || carriers.size === 0
       ? []
-      : [...new Set([...carriers].map(({ sourcePortAuto }) => sourcePortAuto))]
-          .sort()
-          .map((auto) => tunnelLink(family, auto, commonPort(config.egresses), facts.uplink, local));
+      : linkKeys(family, [...carriers]).map((key) =>
+          tunnelLink(key, commonPort(config.egresses), facts.uplink, local),
+        );
   const narrow = tableRoutes(family, NARROW_TABLE, decisions, config.egresses, local);
   const wide = tableRoutes(family, WIDE_TABLE, decisions, config.egresses, local);
   return {
@@ -115,6 +115,26 @@ function planFamily(family: Family, config: ClientConfig, facts: ClientFacts, ma
       ...(wide.length > 0 ? [rule(family, 2100, "", WIDE_TABLE)] : []),
     ],
   };
+}
+
+/**
+ * A link for each gateway address, and one for what gateways send from other addresses than that: from their own, where
+ * the node has forgotten that it had translated the client's packets.
+ */
+export function linkKeys(family: Family, egresses: readonly ClientEgress[]): TunnelLinkKey[] {
+  const keys = [
+    { family, sourcePortAuto: false },
+    ...egresses
+      .filter(({ gateway }) => gateway[family] !== undefined)
+      .map((egress) => linkKey(family, egress)),
+  ];
+  return [...new Map(keys.map((key) => [linkName(key), key])).values()];
+}
+
+/** The link that packets of the Egress leave by. */
+function linkKey(family: Family, { gateway, sourcePortAuto }: ClientEgress): TunnelLinkKey {
+  const remote = gateway[family];
+  return remote === undefined ? { family, sourcePortAuto: false } : { family, sourcePortAuto, remote };
 }
 
 const LINK_LOCAL: Readonly<Record<Family, string>> = { ipv4: "169.254.0.0/16", ipv6: "fe80::/10" };
@@ -158,7 +178,6 @@ function tableRoutes(
 ): Route[] {
   const throws: Route[] = [];
   const tunnels: Route[] = [];
-  const gateways = new Set<string>();
   const carriers = new Set<ClientEgress>();
   const open: { decision: Decision<ClientEgress>; carrier: ClientEgress | undefined }[] = [];
   for (const decision of decisions) {
@@ -177,14 +196,12 @@ function tableRoutes(
     tunnels.push(secondLine(family, table, destination));
     if (local === undefined) continue;
     carriers.add(carrier);
-    const gateway = carrier.gateway[family];
-    if (gateway !== undefined) gateways.add(`${gateway} ${linkName({ family, ...carrier })}`);
     tunnels.push(tunnelRoute(family, table, destination, carrier, local));
   }
   const probes = egresses.flatMap((egress, index) =>
     carriers.has(egress) && local !== undefined ? probeRoute(family, table, index, egress, local) : [],
   );
-  return [...throws, ...gatewayRoutes(family, table, gateways), ...tunnels, ...probes];
+  return [...throws, ...tunnels, ...probes];
 }
 
 // Whatever its destinations are, a probe of the Egress goes where their packets go.
@@ -213,7 +230,6 @@ function tunnelRoute(
   carrier: ClientEgress,
   local: string,
 ): Route {
-  const via = carrier.gateway[family];
   return {
     family,
     table,
@@ -221,21 +237,10 @@ function tunnelRoute(
     type: "unicast",
     // Without a gateway there is a route all the same: replies to inbound flows are looked up before they are sent
     // the other way. The guard refuses everything else.
-    ...(via !== undefined && { via, ...(family === "ipv4" && { onlink: true }) }),
-    device: linkName({ family, ...carrier }),
+    device: linkName(linkKey(family, carrier)),
     // Else the kernel may pick a second address, and the gateway drops it as forged.
     source: local,
   };
-}
-
-// IPv6 refuses `onlink` where a route that is no default route covers the gateway. With the gateway routed to the
-// link in the same table, no `onlink` is needed. Rule 1850 keeps outer packets away from it.
-function gatewayRoutes(family: Family, table: number, gateways: ReadonlySet<string>): Route[] {
-  if (family === "ipv4") return [];
-  return [...gateways].map((key) => {
-    const [gateway = "", device = ""] = key.split(" ");
-    return { family, table, destination: `${gateway}/128`, type: "unicast", device };
-  });
 }
 
 function encloses(outer: Decision<ClientEgress> | undefined, inner: Decision<ClientEgress>): boolean {

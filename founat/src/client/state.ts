@@ -3,6 +3,7 @@ import { type Addresses, FAMILIES } from "../family.ts";
 import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel.ts";
 import { type NftTableState, parseTable } from "../nft/state.ts";
+import type { ClientConfig } from "./config.ts";
 import { CLIENT_TABLE } from "./guard.ts";
 import type { ClientFacts } from "./plan.ts";
 import { relevantSysctls } from "./sysctls.ts";
@@ -13,12 +14,16 @@ export interface ClientState extends NetworkState {
   readonly sysctls: ReadonlyMap<string, string>;
 }
 
-/** Reads it all with one entry into the network namespace. */
-export async function readClientState(kernel: Kernel, uplink?: string): Promise<ClientState> {
+/**
+ * Reads it all with one entry into the network namespace.
+ *
+ * @param config what sysctls are of interest for; none without
+ */
+export async function readClientState(kernel: Kernel, config?: ClientConfig): Promise<ClientState> {
   const [network, rules6, guard, sysctls] = await kernel.read([
     ...READ_NETWORK_STATE,
     { file: "nft", args: ["-j", "list", "table", "inet", CLIENT_TABLE], mayFail: true },
-    ...(uplink === undefined ? [] : [{ read: relevantSysctls(uplink) }]),
+    ...(config === undefined ? [] : [{ read: relevantSysctls(config) }]),
   ]);
   return {
     ...parseNetworkState([network ?? "", rules6 ?? ""]),

@@ -1,5 +1,6 @@
-import { LINK_NAMES } from "../iproute/links.ts";
-import type { ClientPlan } from "./plan.ts";
+import { linkName } from "../iproute/links.ts";
+import type { ClientConfig } from "./config.ts";
+import { type ClientPlan, linkKeys } from "./plan.ts";
 
 /**
  * The sysctls that are not as planned, with the values they should have.
@@ -22,6 +23,7 @@ export function sysctlChanges(
 }
 
 /** Sysctls whose values {@link sysctlChanges} wants to know. */
-export function relevantSysctls(uplink: string): string[] {
-  return ["net/core/txrehash", ...[uplink, ...LINK_NAMES].map((name) => `net/ipv4/conf/${name}/rp_filter`)];
+export function relevantSysctls({ uplink, egresses }: ClientConfig): string[] {
+  const interfaces = [uplink, ...linkKeys("ipv4", egresses).map(linkName)];
+  return ["net/core/txrehash", ...interfaces.map((name) => `net/ipv4/conf/${name}/rp_filter`)];
 }

@@ -38,7 +38,12 @@ export interface GatewayPlan {
 export function planGateway(config: GatewayConfig, { uplink, flowtables }: GatewayFacts): GatewayPlan {
   const families = FAMILIES.filter((family) => uplink.addresses[family] !== undefined);
   const links = families.map((family) =>
-    tunnelLink(family, config.sourcePortAuto, config.port, uplink, uplink.addresses[family] ?? ""),
+    tunnelLink(
+      { family, sourcePortAuto: config.sourcePortAuto },
+      config.port,
+      uplink,
+      uplink.addresses[family] ?? "",
+    ),
   );
   return {
     table: gatewayTable({

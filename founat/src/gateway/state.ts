@@ -1,6 +1,6 @@
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES } from "../family.ts";
-import { LINK_NAMES } from "../iproute/links.ts";
+import { isLinkName } from "../iproute/links.ts";
 import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel.ts";
 import { type NftTableState, parseTable } from "../nft/state.ts";
@@ -68,10 +68,7 @@ export function peersOf(table: NftTableState | undefined): Peers {
 export function gatewayFacts(state: GatewayState): GatewayFacts {
   const route = state.routes.find(
     ({ table, destination, device }) =>
-      table === MAIN_TABLE &&
-      destination.endsWith("/0") &&
-      device !== undefined &&
-      !LINK_NAMES.includes(device),
+      table === MAIN_TABLE && destination.endsWith("/0") && device !== undefined && !isLinkName(device),
   );
   const link = state.links.find(({ name }) => name === route?.device);
   if (link === undefined || link.addresses.length === 0) {

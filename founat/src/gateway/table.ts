@@ -60,18 +60,22 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
         ],
       },
       {
-        name: "tunnel_input",
-        hook: "type filter hook input priority filter; policy accept;",
+        name: "outer",
         comment:
           "Outer packets of clients get their client's mark, which survives decapsulation. The ct rules of this table " +
           "make conntrack put fragments together first, so that none passes without its UDP header.",
         rules: [
+          ...perFamily((ip, v) => `meta mark set ${ip} saddr map @clients${v} accept`, "of clients"),
+          { text: "drop", comment: "of anybody else" },
+        ],
+      },
+      {
+        name: "tunnel_input",
+        hook: "type filter hook input priority filter; policy accept;",
+        comment: "What comes out of a tunnel, and what goes into one.",
+        rules: [
           { text: 'iifname "fou*" goto from_tunnel', comment: "through the tunnel" },
-          ...perFamily(
-            (ip, v) => `udp dport ${port} meta mark set ${ip} saddr map @clients${v} accept`,
-            "outer packets of clients",
-          ),
-          { text: `udp dport ${port} drop`, comment: "outer packets of anybody else" },
+          { text: `udp dport ${port} goto outer`, comment: "outer packets" },
           { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
           ...perFamily(
             (ip, _, family) => `${ip} daddr ${PROBE_PREFIXES[family]} drop`,

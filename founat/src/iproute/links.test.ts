@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { linkChanges, type TunnelLink } from "./links.ts";
+import { linkChanges, linkName, type TunnelLink } from "./links.ts";
 import { parseNetworkState } from "./state.ts";
 
 const link4: TunnelLink = {
@@ -67,6 +67,18 @@ test.each([
   ["checksum", { encap: { ...ENCAP, csum: true } }],
 ])("an IPv4 link with another %s is made anew", (_, data) => {
   expect(changes(withData(fou4, data), fou6).replaced).toEqual(new Set(["fou4"]));
+});
+
+test("a link to one peer is told by its remote, and inherits nothing", () => {
+  const peer = { ...link4, remote: "10.96.0.10" };
+  const name = linkName(peer);
+  const state = (data: object) =>
+    parseNetworkState([`${JSON.stringify([{ ...withData(fou4, data), ifname: name }])}\n[]\n[]\n[]\n`, ""]);
+  const wanted = { fouPorts: [], links: [peer] };
+  expect(name).toMatch(/^fou4_[0-9a-f]{8}$/);
+  expect(linkChanges(wanted, state({ remote: "10.96.0.10", tos: "0x0" })).replaced).toEqual(new Set());
+  expect(linkChanges(wanted, state({ remote: "10.96.0.11", tos: "0x0" })).replaced).toEqual(new Set([name]));
+  expect(linkChanges(wanted, state({ remote: "10.96.0.10" })).replaced).toEqual(new Set([name]));
 });
 
 test.each([

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { canonicalAddress } from "../cidr.ts";
 import type { Family } from "../family.ts";
 import type { FouPortState, LinkState, NetworkState } from "./state.ts";
 
@@ -10,10 +12,16 @@ export const TUNNEL_OVERHEAD_BYTES: Readonly<Record<Family, number>> = { ipv4: 2
 /** Of outer packets, whatever the inner one has left. */
 const TUNNEL_TTL = 225;
 
-/** One FoU link without a remote: it serves every peer. */
-export interface TunnelLink {
+/** What tells the links of one namespace apart. */
+export interface TunnelLinkKey {
   readonly family: Family;
   readonly sourcePortAuto: boolean;
+  /** The only peer. A link without one takes in what no other link does, and sends to each packet's next hop. */
+  readonly remote?: string;
+}
+
+/** One FoU link. */
+export interface TunnelLink extends TunnelLinkKey {
   readonly port: number;
   /** The address that outer packets leave from. */
   readonly local: string;
@@ -35,30 +43,34 @@ export interface FouPort {
  */
 const DUMMY_ADDRESS = "192.0.0.8";
 
-/** All of them match the nft pattern `fou*`. */
-export function linkName({ family, sourcePortAuto }: Pick<TunnelLink, "family" | "sourcePortAuto">): string {
-  return `fou${family === "ipv4" ? "4" : "6"}${sourcePortAuto ? "a" : ""}`;
+/** All of them match the nft pattern `fou*`, and have at most 15 characters (IFNAMSIZ). */
+export function linkName({ family, sourcePortAuto, remote }: TunnelLinkKey): string {
+  const name = `fou${family === "ipv4" ? "4" : "6"}${sourcePortAuto ? "a" : ""}`;
+  if (remote === undefined) return name;
+  return `${name}_${createHash("sha256").update(canonicalAddress(remote)).digest("hex").slice(0, 8)}`;
 }
 
-export const LINK_NAMES: readonly string[] = ["fou4", "fou4a", "fou6", "fou6a"];
+/** Whether a link has a name that {@link linkName} gives. */
+export function isLinkName(name: string): boolean {
+  return /^fou[46]a?(_[0-9a-f]{8})?$/.test(name);
+}
 
 /**
  * The tunnel links that plans need. The uplink's MTU minus the headers is set and not left to the kernel, whose
  * default knows nothing of the uplink.
  */
 export function tunnelLink(
-  family: Family,
-  sourcePortAuto: boolean,
+  key: TunnelLinkKey,
   port: number,
   uplink: { readonly name: string; readonly mtu: number },
   local: string,
 ): TunnelLink {
-  const mtu = uplink.mtu - TUNNEL_OVERHEAD_BYTES[family];
-  return { family, sourcePortAuto, port, local, uplink: uplink.name, mtu };
+  return { ...key, port, local, uplink: uplink.name, mtu: uplink.mtu - TUNNEL_OVERHEAD_BYTES[key.family] };
 }
 
 /**
- * The arguments of `ip link add`. tos and tclass are inherited, so that DSCP and ECN of the inner packet survive. Two
+ * The arguments of `ip link add`. A link with a remote keeps the route to it, which the kernel does only where tos and
+ * tclass are not inherited; one without shows the inner packet's DSCP on the outer one. ECN survives with either. Two
  * links of one family may not have the same addresses, so the one with the automatic source port is bound to the
  * uplink: that makes it another one to the kernel.
  *
@@ -67,14 +79,15 @@ export function tunnelLink(
  * outer checksum is still to be filled in: what a Service redirects arrives with a wrong checksum and is dropped.
  */
 export function addLinkCommand(link: TunnelLink): string {
-  const { family, sourcePortAuto, port, local, uplink } = link;
-  const kind =
-    family === "ipv4" ? `type ipip local ${local}` : `type ip6tnl mode ip6ip6 local ${local} remote ::`;
+  const { family, sourcePortAuto, port, local, uplink, remote } = link;
+  const kind = family === "ipv4" ? "type ipip" : "type ip6tnl mode ip6ip6";
+  const addresses = `local ${local} remote ${remote ?? (family === "ipv4" ? "any" : "::")}`;
   const bound = sourcePortAuto ? ` dev ${uplink}` : "";
-  const inherit = family === "ipv4" ? "tos inherit" : "tclass inherit encaplimit none";
+  const inherit = remote === undefined ? (family === "ipv4" ? " tos inherit" : " tclass inherit") : "";
+  const limit = family === "ipv4" ? "" : " encaplimit none";
   const checksum = family === "ipv4" ? "noencap-csum" : "noencap-udp6-csum";
   const encap = `encap fou encap-sport ${sourcePortAuto ? "auto" : port} encap-dport ${port} ${checksum}`;
-  return `link add ${linkName(link)} ${kind}${bound} ttl ${TUNNEL_TTL} ${inherit} ${encap}`;
+  return `link add ${linkName(link)} ${kind} ${addresses}${bound} ttl ${TUNNEL_TTL}${inherit}${limit} ${encap}`;
 }
 
 export interface LinkChanges {
@@ -125,7 +138,7 @@ export function linkRemovals(
   state: NetworkState,
 ): string[] {
   const names = new Set(wanted.links.map(linkName));
-  const ours = state.links.filter(({ name, tunnel }) => tunnel !== undefined && LINK_NAMES.includes(name));
+  const ours = state.links.filter(({ name, tunnel }) => tunnel !== undefined && isLinkName(name));
   const ports = new Set(ours.map(({ tunnel }) => tunnel?.encapDestinationPort));
   return [
     ...state.fouPorts
@@ -154,9 +167,9 @@ function sameTunnel(link: TunnelLink, { tunnel }: LinkState): boolean {
     tunnel !== undefined &&
     tunnel.kind === (link.family === "ipv4" ? "ipip" : "ip6tnl") &&
     tunnel.local === link.local &&
-    tunnel.remote === "any" &&
+    tunnel.remote === (link.remote === undefined ? "any" : canonicalAddress(link.remote)) &&
     tunnel.ttl === TUNNEL_TTL &&
-    tunnel.inheritsTos &&
+    tunnel.inheritsTos === (link.remote === undefined) &&
     !tunnel.limitsEncapsulation &&
     !tunnel.encapChecksum &&
     tunnel.boundTo === (link.sourcePortAuto ? link.uplink : undefined) &&

@@ -15,9 +15,7 @@ export interface Route {
   /** CIDR. */
   readonly destination: string;
   readonly type: "unicast" | "throw" | "unreachable" | "local";
-  readonly via?: string;
   readonly device?: string;
-  readonly onlink?: boolean;
   /** The source address of what this host sends along the route. */
   readonly source?: string;
   /** Default: the kernel's own. */
@@ -65,22 +63,11 @@ export function staleRoutes(
   );
 }
 
-function routeWords({
-  type,
-  destination,
-  via,
-  device,
-  onlink,
-  source,
-  metric,
-  table,
-}: Route): (string | number)[] {
+function routeWords({ type, destination, device, source, metric, table }: Route): (string | number)[] {
   return [
     ...(type === "unicast" ? [] : [type]),
     destination,
-    ...(via === undefined ? [] : ["via", via]),
     ...(device === undefined ? [] : ["dev", device]),
-    ...(onlink ? ["onlink"] : []),
     ...(source === undefined ? [] : ["src", source]),
     ...(metric === undefined ? [] : ["metric", metric]),
     "table",
@@ -99,9 +86,8 @@ function sameRoute(route: Route, actual: RouteState): boolean {
   return (
     actual.protocol === FOUNAT_PROTOCOL &&
     actual.type === route.type &&
-    actual.via === route.via &&
+    actual.via === undefined &&
     actual.device === route.device &&
-    actual.onlink === (route.onlink ?? false) &&
     actual.source === route.source
   );
 }

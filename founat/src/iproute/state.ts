@@ -40,7 +40,6 @@ export interface RouteState {
   readonly destination: string;
   readonly via?: string;
   readonly device?: string;
-  readonly onlink: boolean;
   readonly source?: string;
   readonly metric: number;
   readonly protocol: number;
@@ -129,7 +128,6 @@ const Route = z.object({
   protocol: z.coerce.number(),
   prefsrc: z.string().optional(),
   metric: z.number().default(0),
-  flags: z.array(z.string()).default([]),
   /** Router preference: every IPv6 route has one, no IPv4 route does. */
   pref: z.string().optional(),
 });
@@ -251,7 +249,6 @@ function routeState(route: z.infer<typeof Route>): RouteState {
     ...(route.gateway !== undefined && { via: canonicalAddress(route.gateway) }),
     // IPv6 hangs routes that lead nowhere on lo.
     ...(route.dev !== undefined && (type === "unicast" || type === "local") && { device: route.dev }),
-    onlink: route.flags.includes("onlink"),
     ...(route.prefsrc !== undefined && { source: canonicalAddress(route.prefsrc) }),
     metric: route.metric,
     protocol: route.protocol,

@@ -3,7 +3,7 @@ import type { Step } from "../step.ts";
 /** What a group of lines is for, by the beginning of its lines; the first that fits counts. */
 const HEADINGS: readonly (readonly [RegExp, string])[] = [
   [/^fou add/, "UDP ports on which the kernel takes tunnelled packets in"],
-  [/^(link|address)/, "tunnel links without a remote; they serve every peer"],
+  [/^(link|address)/, "tunnel links: to each gateway, and one without a remote that serves every other peer"],
   [/^rule add pref 1800/, "link-local destinations stay on the link"],
   [/^rule add pref 1850/, "outer packets to gateways never meet the tunnel"],
   [/^rule add pref 1880/, "marked packets (replies to inbound flows) leave as they came"],
@@ -23,7 +23,6 @@ const HEADINGS: readonly (readonly [RegExp, string])[] = [
     "the probe address of each Egress leads to its gateway",
   ],
   [/^route replace throw/, "never through a tunnel: in-cluster, excluded and link-local ranges"],
-  [/^route replace \S+\/128 dev/, "IPv6 gateways must be reachable on the link before routes may name them"],
   [/^route replace/, "destinations, each with its second line of defence below"],
 ];
 
