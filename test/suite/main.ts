@@ -22,7 +22,7 @@ Stages of npm run test:nightly:
 ${NIGHTLY_STAGES.map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`).join("\n")}`)
   .addArgument(
     new Argument("[stage]", "one stage, or all of npm test, or nightly")
-      .choices([EVERY_STAGE, NIGHTLY, ...STAGES.map(({ name }) => name)])
+      .choices([EVERY_STAGE, NIGHTLY, ...[...STAGES, ...NIGHTLY_STAGES].map(({ name }) => name)])
       .default(EVERY_STAGE),
   )
   .argument("[filters...]", "parts of test file names: only these files run")
@@ -41,6 +41,7 @@ Environment:
 Examples:
   npm run test:unit -- founat
   npm run test:e2e -- opt-in client-guard
+  npm test -- e2e-iptables
   npm run lint -- --fix`,
   )
   .action(async (stage: string, filters: readonly string[], options: { fix: boolean }) => {
@@ -56,7 +57,7 @@ await program.parseAsync();
 function stagesNamed(name: string): readonly Stage[] {
   if (name === EVERY_STAGE) return STAGES;
   if (name === NIGHTLY) return NIGHTLY_STAGES;
-  return STAGES.filter((stage) => stage.name === name);
+  return [...STAGES, ...NIGHTLY_STAGES].filter((stage) => stage.name === name);
 }
 
 /** Runs every stage, those after a failed one too: one run tells all that is broken. */
