@@ -97,7 +97,7 @@ export function kernelInNetns(netnsPath: string, options: KernelOptions = {}): K
  */
 export function kernelThrough(
   execute: (file: string, args: readonly string[], input: string) => Promise<ProcessResult>,
-  { sysctlRoot = "/proc/sys" }: KernelOptions = {},
+  { sysctlRoot = SYSCTL_ROOT }: KernelOptions = {},
 ): Kernel {
   const runAlone = async (command: Command): Promise<string> => {
     const { stdout, stderr, exitCode } = await execute(command.file, command.args, command.input ?? "");
@@ -123,7 +123,7 @@ export function kernelThrough(
 }
 
 /** `kernel`, but that its runs go through a shell that is there already. */
-function kernelOfShell(kernel: Kernel, shell: Shell, { sysctlRoot = "/proc/sys" }: KernelOptions): Kernel {
+function kernelOfShell(kernel: Kernel, shell: Shell, { sysctlRoot = SYSCTL_ROOT }: KernelOptions): Kernel {
   const run = async (steps: readonly Step[]): Promise<readonly string[]> =>
     steps.length === 0 ? [] : runSteps(steps, sysctlRoot, (script, end) => shell.run(script, end));
   const lent: Kernel = { ...kernel, ...throughRun(run), session: (work) => work(lent) };
@@ -141,6 +141,7 @@ function throughRun(run: Kernel["run"]): Pick<Kernel, "run" | "read" | "exec" | 
 }
 
 const SHELL = ["sh", "-s"];
+const SYSCTL_ROOT = "/proc/sys";
 
 function splitAtColon(line: string): [string, string] {
   const at = line.indexOf(":");

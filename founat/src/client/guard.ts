@@ -1,7 +1,7 @@
 import { normalizeCidrs, parseCidr, type Range } from "../cidr.ts";
 import { carriedRanges, type Decision } from "../coverage.ts";
 import { FAMILIES, type Family } from "../family.ts";
-import { linkName } from "../iproute/links.ts";
+import { linkName, openLink } from "../iproute/links.ts";
 import { perFamily, VERSION } from "../nft/per-family.ts";
 import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
 import { formatRange } from "../ranges.ts";
@@ -115,9 +115,7 @@ function bypassChain({ mask, value }: Mark): NftChain {
 }
 
 /** Where routes lead that have no gateway. */
-const LINKS_OF_NO_GATEWAY = FAMILIES.map((family) => `"${linkName({ family, sourcePortAuto: false })}"`).join(
-  ", ",
-);
+const LINKS_OF_NO_GATEWAY = FAMILIES.map((family) => `"${linkName(openLink(family))}"`).join(", ");
 
 function guardChains(): NftChain[] {
   const reject = "reject with icmpx type admin-prohibited";

@@ -9,7 +9,14 @@ import {
 import { type Decision, decide } from "../coverage.ts";
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES, type Family } from "../family.ts";
-import { type FouPort, linkName, type TunnelLink, type TunnelLinkKey, tunnelLink } from "../iproute/links.ts";
+import {
+  type FouPort,
+  linkName,
+  openLink,
+  type TunnelLink,
+  type TunnelLinkKey,
+  tunnelLink,
+} from "../iproute/links.ts";
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { MAIN_TABLE } from "../iproute/state.ts";
@@ -122,19 +129,14 @@ function planFamily(family: Family, config: ClientConfig, facts: ClientFacts, ma
  * the node has forgotten that it had translated the client's packets.
  */
 export function linkKeys(family: Family, egresses: readonly ClientEgress[]): TunnelLinkKey[] {
-  const keys = [
-    { family, sourcePortAuto: false },
-    ...egresses
-      .filter(({ gateway }) => gateway[family] !== undefined)
-      .map((egress) => linkKey(family, egress)),
-  ];
+  const keys = [openLink(family), ...egresses.map((egress) => linkKey(family, egress))];
   return [...new Map(keys.map((key) => [linkName(key), key])).values()];
 }
 
 /** The link that packets of the Egress leave by. */
 function linkKey(family: Family, { gateway, sourcePortAuto }: ClientEgress): TunnelLinkKey {
   const remote = gateway[family];
-  return remote === undefined ? { family, sourcePortAuto: false } : { family, sourcePortAuto, remote };
+  return remote === undefined ? openLink(family) : { family, sourcePortAuto, remote };
 }
 
 const LINK_LOCAL: Readonly<Record<Family, string>> = { ipv4: "169.254.0.0/16", ipv6: "fe80::/10" };

@@ -50,6 +50,11 @@ export function linkName({ family, sourcePortAuto, remote }: TunnelLinkKey): str
   return `${name}_${createHash("sha256").update(canonicalAddress(remote)).digest("hex").slice(0, 8)}`;
 }
 
+/** The link without a remote. */
+export function openLink(family: Family): TunnelLinkKey {
+  return { family, sourcePortAuto: false };
+}
+
 /** Whether a link has a name that {@link linkName} gives. */
 export function isLinkName(name: string): boolean {
   return /^fou[46]a?(_[0-9a-f]{8})?$/.test(name);
