@@ -1,7 +1,9 @@
-import { access, constants, readFile } from "node:fs/promises";
+import { access, constants, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
+import { CACHE_FOLDER } from "./cache.ts";
 import { TestBedError } from "./failure.ts";
+import { withLock } from "./lock.ts";
 
 /** The commands that the test bed runs, and the Debian packages that hold them. */
 const PACKAGE_OF = {
@@ -30,6 +32,9 @@ const PACKAGE_OF = {
 
 export type Command = keyof typeof PACKAGE_OF;
 
+/** For a package manager that somebody else runs. */
+const APT_LOCK_TIMEOUT_S = 300;
+
 const SEARCH_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /**
@@ -43,6 +48,19 @@ export async function needCommands(
   commands: readonly Command[],
   files: Readonly<Record<string, string>> = {},
 ): Promise<void> {
+  if ((await missingPackages(commands, files)).length === 0) return;
+  await mkdir(CACHE_FOLDER, { recursive: true });
+  // Builds that run side by side need some of the same packages, and apt-get gives up where another one runs.
+  await withLock(join(CACHE_FOLDER, ".debian-packages.lock"), async () => {
+    const packages = await missingPackages(commands, files);
+    if (packages.length > 0) await install(packages);
+  });
+}
+
+async function missingPackages(
+  commands: readonly Command[],
+  files: Readonly<Record<string, string>>,
+): Promise<string[]> {
   const packages = new Set<string>();
   for (const command of commands) {
     if (!(await isInstalled(command))) packages.add(PACKAGE_OF[command]);
@@ -50,7 +68,7 @@ export async function needCommands(
   for (const [file, debianPackage] of Object.entries(files)) {
     if (!(await isReadable(file))) packages.add(debianPackage);
   }
-  if (packages.size > 0) await install([...packages].sort());
+  return [...packages].sort();
 }
 
 async function install(packages: readonly string[]): Promise<void> {
@@ -70,9 +88,10 @@ async function install(packages: readonly string[]): Promise<void> {
     );
   }
   console.error(`installing Debian packages: ${packages.join(" ")}`);
-  await execa("apt-get", ["update", "-qq"], { reject: false });
+  const waitForOthers = ["-o", `DPkg::Lock::Timeout=${APT_LOCK_TIMEOUT_S}`];
+  await execa("apt-get", ["update", "-qq", ...waitForOthers], { reject: false });
   const [file, ...arguments_] = command.split(" ") as [string, ...string[]];
-  const { exitCode, all } = await execa(file, arguments_, {
+  const { exitCode, all } = await execa(file, [...waitForOthers, ...arguments_], {
     env: { DEBIAN_FRONTEND: "noninteractive" },
     reject: false,
     all: true,
