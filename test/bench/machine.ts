@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { needCommands } from "../system/debian-packages.ts";
 import { VirtualMachine } from "../vm/virtual-machine.ts";
 
 /**
@@ -11,6 +12,7 @@ import { VirtualMachine } from "../vm/virtual-machine.ts";
 export async function withMachine<T>(
   measure: (machine: VirtualMachine, folder: string) => Promise<T>,
 ): Promise<T> {
+  await needCommands(["conntrack", "ip", "nft", "sysctl"]);
   const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
   const options = {
     name: "bench",

@@ -93,6 +93,7 @@ function tasks(plan: ClusterPlan, images: UpOptions["images"]): ListrTask<Progre
             "conntrack",
             "qemu-system-x86_64",
             "socat",
+            "sysctl",
           ],
           { "/usr/lib/cni/bridge": "containernetworking-plugins" },
         ),

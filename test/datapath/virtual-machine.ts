@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { needCommands } from "../system/debian-packages.ts";
 import { VirtualMachine } from "../vm/virtual-machine.ts";
 import { MAKE_SLOTS, SLOTS } from "./slots.ts";
 
@@ -16,6 +17,7 @@ declare module "vitest" {
 
 /** vitest's globalSetup of `*.datapath.test.ts`: one machine with the modules of the data path. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await needCommands(["conntrack", "ip", "nft", "ping", "python3", "socat", "sysctl"]);
   const folder = await mkdtemp(join(tmpdir(), "egress-nat-datapath-"));
   const machine = await VirtualMachine.start({
     name: "datapath",

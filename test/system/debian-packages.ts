@@ -15,6 +15,7 @@ const PACKAGE_OF = {
   ctr: "containerd",
   curl: "curl",
   ip: "iproute2",
+  iperf3: "iperf3",
   iptables: "iptables",
   "mkfs.ext4": "e2fsprogs",
   mmdebstrap: "mmdebstrap",
@@ -22,11 +23,14 @@ const PACKAGE_OF = {
   nft: "nftables",
   nsenter: "util-linux",
   openssl: "openssl",
+  ping: "iputils-ping",
+  python3: "python3",
   "qemu-system-x86_64": "qemu-system-x86",
   runc: "runc",
   setpriv: "util-linux",
   socat: "socat",
   strace: "strace",
+  sysctl: "procps",
   unzip: "unzip",
 } as const;
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { bundleProgram } from "../../build/bundle.ts";
+import { needCommands } from "../../system/debian-packages.ts";
 import type { VirtualMachine } from "../../vm/virtual-machine.ts";
 import { withMachine } from "../machine.ts";
 import { type Report, ratioOfPairs, type Series } from "../report.ts";
@@ -15,7 +16,8 @@ const SECONDS = 1;
 const Iperf = z.object({ end: z.object({ sum_received: z.object({ bits_per_second: z.number() }) }) });
 
 /** TCP through the product's tunnel and NAT, beside the same path made by hand. */
-export function benchThroughput(rounds: number): Promise<Report> {
+export async function benchThroughput(rounds: number): Promise<Report> {
+  await needCommands(["iperf3"]);
   return withMachine(async (machine, folder) => {
     await bundleProgram(join(import.meta.dirname, "data-path.ts"), join(folder, "data-path"));
     await machine.run(topologyScript());
