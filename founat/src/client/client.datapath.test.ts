@@ -178,13 +178,13 @@ describe("what somebody else has changed is seen, and put right", () => {
        rule=$(nft -a list chain inet egress_nat_client guard | grep 'daddr @guarded4')
        comment=$(echo "$rule" | sed 's/.*comment "\\(.*\\)".*/\\1/')
        nft replace rule inet egress_nat_client guard handle "\${rule##* }" ip daddr @guarded4 accept comment "\\"$comment\\""
-       nft 'add chain inet egress_nat_client tunnel_forward { policy drop; }'
+       nft 'add chain inet egress_nat_client arrivals { policy drop; }'
        ip link set fou4 type ipip ttl 64
        ip link set fou6 type ip6tnl encap fou encap-sport 5555 encap-dport 5555 encap-udp6-csum`,
     );
     const differences = await client.check(everywhere);
     expect(outputOf(differences)).toContain("nft chain egress_nat_client guard has other rules");
-    expect(outputOf(differences)).toContain("nft chain egress_nat_client tunnel_forward is another one");
+    expect(outputOf(differences)).toContain("nft chain egress_nat_client arrivals is another one");
     expect(outputOf(differences)).toContain("not done: ip link del fou4");
     expect(outputOf(differences)).toContain("not done: ip link del fou6");
     expect(await client.apply(everywhere)).toEqual({ changed: true });

@@ -1,7 +1,7 @@
 import { normalizeCidrs, parseCidr, type Range } from "../cidr.ts";
 import { carriedRanges, type Decision } from "../coverage.ts";
 import { FAMILIES, type Family } from "../family.ts";
-import { linkName, openLink } from "../iproute/links.ts";
+import { LINK_GROUP } from "../iproute/links.ts";
 import { perFamily, VERSION } from "../nft/per-family.ts";
 import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
 import { formatRange } from "../ranges.ts";
@@ -29,22 +29,7 @@ export function guardTable(input: GuardInput): NftTable {
     name: CLIENT_TABLE,
     comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
     sets: FAMILIES.flatMap((family) => sets(family, input)),
-    chains: [
-      bypassChain(input.mark),
-      {
-        name: "forwarded_replies",
-        hook: "type filter hook prerouting priority mangle; policy accept;",
-        comment: "What the pod forwards (containers in the pod) is routed after prerouting, and not again.",
-        rules: [
-          {
-            text: `iifname != "${input.config.uplink}" iifname != "fou*" ct direction reply goto bypass`,
-            comment: "replies of containers in the pod",
-          },
-        ],
-      },
-      ...guardChains(),
-      ...answersChains(input.port),
-    ],
+    chains: [bypassChain(input.mark), ...guardChains(), ...arrivalChains(input)],
   };
 }
 
@@ -114,8 +99,8 @@ function bypassChain({ mask, value }: Mark): NftChain {
   };
 }
 
-/** Where routes lead that have no gateway. */
-const LINKS_OF_NO_GATEWAY = FAMILIES.map((family) => `"${linkName(openLink(family))}"`).join(", ");
+/** Either group, at less cost than a set of both: they differ in the last bit. */
+const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 
 function guardChains(): NftChain[] {
   const reject = "reject with icmpx type admin-prohibited";
@@ -125,20 +110,24 @@ function guardChains(): NftChain[] {
       comment: "Where the routes lead into a tunnel, or a socket is bound to one.",
       rules: [
         { text: "ct direction reply jump bypass", comment: "replies of this host" },
-        { text: `oifname { ${LINKS_OF_NO_GATEWAY} } ${reject}`, comment: "no gateway: refused at once" },
+        { text: `oifgroup ${LINK_GROUP.open} ${reject}`, comment: "no gateway: refused at once" },
       ],
     },
     {
       name: "guard",
       hook: "type route hook output priority filter; policy accept;",
-      comment: "Fail closed, whatever the routes say.",
+      comment: "Fail closed, whatever the routes say. What most packets need comes first.",
       rules: [
-        { text: 'oifname "fou*" goto tunnel_output', comment: "through the tunnel" },
+        {
+          text: `oifgroup ${LINK_GROUP.peer} ct direction original accept`,
+          comment: "through the tunnel to a gateway",
+        },
         // Address and port together: a port alone would let anything out to it.
         ...perFamily(
           (ip, v) => `meta l4proto udp ${ip} daddr . udp dport @gateways${v} accept`,
           "outer packets to gateways",
         ),
+        { text: `oifgroup ${ANY_LINK} goto tunnel_output`, comment: "into a tunnel all the same" },
         { text: 'oifname "lo" accept', comment: "this host" },
         // Not `ct direction original ... reject`: a packet that conntrack finds invalid has no direction.
         ...perFamily(
@@ -151,7 +140,7 @@ function guardChains(): NftChain[] {
   ];
 }
 
-function answersChains(port: number): NftChain[] {
+function arrivalChains({ config: { uplink }, port }: GuardInput): NftChain[] {
   return [
     {
       name: "answers",
@@ -170,23 +159,27 @@ function answersChains(port: number): NftChain[] {
       ],
     },
     {
-      name: "tunnel_input",
-      hook: "type filter hook input priority filter; policy accept;",
-      comment: "What comes out of a tunnel, and what goes into one.",
+      name: "arrivals",
+      hook: "type filter hook prerouting priority mangle; policy accept;",
+      comment:
+        "What comes out of a tunnel or goes into one, for this host or for containers of its own. Before NAT, so that a " +
+        "port is this host's own.",
       rules: [
-        { text: 'iifname "fou*" goto answers', comment: "through the tunnel" },
-        { text: `udp dport ${port} goto outer`, comment: "outer packets" },
+        { text: `iifgroup ${ANY_LINK} goto answers`, comment: "through the tunnel" },
+        { text: `udp dport ${port} iifname "${uplink}" goto outer`, comment: "outer packets" },
         {
-          text: "meta l4proto { 4, 41 } drop",
+          text: `udp dport ${port} fib daddr type != unicast goto outer`,
+          comment: "outer packets from within",
+        },
+        {
+          text: "meta l4proto { 4, 41 } fib daddr type != unicast drop",
           comment: "a tunnel without UDP would pass by the peers' check",
         },
+        {
+          text: `iifname != "${uplink}" ct direction reply goto bypass`,
+          comment: "replies of containers in the pod, which are routed after this chain, and not again",
+        },
       ],
-    },
-    {
-      name: "tunnel_forward",
-      hook: "type filter hook forward priority filter; policy accept;",
-      comment: "What a client forwards for containers of its own gets its answers.",
-      rules: [{ text: 'iifname "fou*" goto answers', comment: "through the tunnel" }],
     },
   ];
 }

@@ -1,5 +1,6 @@
 import type { Range } from "../cidr.ts";
 import { FAMILIES, type Family } from "../family.ts";
+import { LINK_GROUP } from "../iproute/links.ts";
 import { IP, perFamily, VERSION } from "../nft/per-family.ts";
 import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
 import { PROBE_PREFIXES } from "../probe-addresses.ts";
@@ -29,6 +30,9 @@ export interface GatewayTableInput {
   /** Whether the kernel has flowtables. */
   readonly fastPath: boolean;
 }
+
+// A gateway's links have no remote.
+const TUNNEL = LINK_GROUP.open;
 
 /** The gateway's packet filter: opt-in is enforced here, whatever a client's network namespace says. */
 export function gatewayTable({ uplink, port, destinations, links, fastPath }: GatewayTableInput): NftTable {
@@ -62,25 +66,44 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
       {
         name: "outer",
         comment:
-          "Outer packets of clients get their client's mark, which survives decapsulation. The ct rules of this table " +
-          "make conntrack put fragments together first, so that none passes without its UDP header.",
+          "Outer packets of clients get their client's mark, which survives decapsulation. Nobody asks for their flow.",
         rules: [
-          ...perFamily((ip, v) => `meta mark set ${ip} saddr map @clients${v} accept`, "of clients"),
+          ...perFamily((ip, v) => `meta mark set ${ip} saddr map @clients${v} notrack accept`, "of clients"),
           { text: "drop", comment: "of anybody else" },
         ],
       },
       {
-        name: "tunnel_input",
-        hook: "type filter hook input priority filter; policy accept;",
-        comment: "What comes out of a tunnel, and what goes into one.",
+        name: "arrivals",
+        hook: "type filter hook prerouting priority raw; policy accept;",
+        comment:
+          "What goes into a tunnel. The ct rules of this table make conntrack put fragments together before this chain, so " +
+          "that none passes without its UDP header.",
         rules: [
-          { text: 'iifname "fou*" goto from_tunnel', comment: "through the tunnel" },
-          { text: `udp dport ${port} goto outer`, comment: "outer packets" },
-          { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
+          { text: `iif "${uplink}" udp dport ${port} goto outer`, comment: "outer packets" },
+          {
+            text: `udp dport ${port} fib daddr type != unicast goto outer`,
+            comment: "outer packets from within",
+          },
           ...perFamily(
-            (ip, _, family) => `${ip} daddr ${PROBE_PREFIXES[family]} drop`,
+            (ip, _, family) => `iifgroup != ${TUNNEL} ${ip} daddr ${PROBE_PREFIXES[family]} drop`,
             "probes come through the tunnel only",
           ),
+        ],
+      },
+      {
+        name: "outer_output",
+        hook: "type filter hook output priority raw; policy accept;",
+        comment: "Outer packets to clients.",
+        rules: [{ text: `udp dport ${port} notrack`, comment: "nobody asks for their flow" }],
+      },
+      {
+        name: "tunnel_input",
+        hook: "type filter hook input priority filter; policy accept;",
+        comment: "What comes out of a tunnel.",
+        rules: [
+          { text: `iifgroup ${TUNNEL} goto from_tunnel`, comment: "through the tunnel" },
+          { text: "meta l4proto udp accept", comment: "outer packets, which were asked on arrival" },
+          { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
         ],
       },
       ...links.map(ingress),
@@ -112,11 +135,12 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
           },
           { text: "ct state invalid,untracked drop", comment: "would leave without NAT" },
           ...perFamily(
-            (ip, v) => `iifname "fou*" oifname "${uplink}" ${ip} daddr @destinations${v} goto to_destination`,
+            (ip, v) =>
+              `iifgroup ${TUNNEL} oifname "${uplink}" ${ip} daddr @destinations${v} goto to_destination`,
             "clients to destinations",
           ),
           {
-            text: `iifname "${uplink}" oifname "fou*" ct state established,related accept`,
+            text: `iifname "${uplink}" oifgroup ${TUNNEL} ct state established,related accept`,
             comment: "answers",
           },
         ],
@@ -127,7 +151,7 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
         comment: "Random ports: two clients that use one port do not wait for each other.",
         rules: [
           {
-            text: `iifname "fou*" oifname "${uplink}" masquerade fully-random`,
+            text: `iifgroup ${TUNNEL} oifname "${uplink}" masquerade fully-random`,
             comment: "clients leave with the gateway's address",
           },
         ],
@@ -144,10 +168,10 @@ function ingress({ family, name }: { readonly family: Family; readonly name: str
   return {
     name: ingressChain(name),
     hook: `type filter hook ingress device "${name}" priority filter - 1; policy accept;`,
-    comment: "An inner packet has its client's own source. Its mark has done its work then.",
+    comment: "An inner packet has its client's own source.",
     rules: [
       {
-        text: `${IP[family]} saddr . meta mark @inner${VERSION[family]} meta mark set 0 accept`,
+        text: `${IP[family]} saddr . meta mark @inner${VERSION[family]} accept`,
         comment: "inner source belongs to the outer one",
       },
       { text: "drop", comment: "a client speaks for another" },

@@ -19,6 +19,7 @@ const fou4 = {
   ifname: "fou4",
   flags: ["NOARP", "UP", "LOWER_UP"],
   mtu: 1472,
+  group: "119",
   linkinfo: {
     info_kind: "ipip",
     info_data: {
@@ -32,6 +33,7 @@ const fou6 = {
   ifname: "fou6",
   flags: ["NOARP", "UP", "LOWER_UP"],
   mtu: 1452,
+  group: "119",
   linkinfo: {
     info_kind: "ip6tnl",
     info_data: {
@@ -69,11 +71,18 @@ test.each([
   expect(changes(withData(fou4, data), fou6).replaced).toEqual(new Set(["fou4"]));
 });
 
+test("a link of another group is made anew", () => {
+  expect(changes(fou4, { ...fou6, group: "0" }).replaced).toEqual(new Set(["fou6"]));
+});
+
 test("a link to one peer is told by its remote, and inherits nothing", () => {
   const peer = { ...link4, remote: "10.96.0.10" };
   const name = linkName(peer);
   const state = (data: object) =>
-    parseNetworkState([`${JSON.stringify([{ ...withData(fou4, data), ifname: name }])}\n[]\n[]\n[]\n`, ""]);
+    parseNetworkState([
+      `${JSON.stringify([{ ...withData(fou4, data), ifname: name, group: "118" }])}\n[]\n[]\n[]\n`,
+      "",
+    ]);
   const wanted = { fouPorts: [], links: [peer] };
   expect(name).toMatch(/^fou4_[0-9a-f]{8}$/);
   expect(linkChanges(wanted, state({ remote: "10.96.0.10", tos: "0x0" })).replaced).toEqual(new Set());

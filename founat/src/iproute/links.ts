@@ -43,11 +43,21 @@ export interface FouPort {
  */
 const DUMMY_ADDRESS = "192.0.0.8";
 
-/** All of them match the nft pattern `fou*`, and have at most 15 characters (IFNAMSIZ). */
+/** At most 15 characters (IFNAMSIZ). */
 export function linkName({ family, sourcePortAuto, remote }: TunnelLinkKey): string {
   const name = `fou${family === "ipv4" ? "4" : "6"}${sourcePortAuto ? "a" : ""}`;
   if (remote === undefined) return name;
   return `${name}_${createHash("sha256").update(canonicalAddress(remote)).digest("hex").slice(0, 8)}`;
+}
+
+/**
+ * The group of a link: what rules of nft know it by, at a fraction of the cost of a name, and before it is there. Links
+ * to one peer are told from those without a remote by the last bit.
+ */
+export const LINK_GROUP = { peer: 118, open: 119 } as const;
+
+export function linkGroup({ remote }: TunnelLinkKey): number {
+  return remote === undefined ? LINK_GROUP.open : LINK_GROUP.peer;
 }
 
 /** The link without a remote. */
@@ -92,7 +102,7 @@ export function addLinkCommand(link: TunnelLink): string {
   const limit = family === "ipv4" ? "" : " encaplimit none";
   const checksum = family === "ipv4" ? "noencap-csum" : "noencap-udp6-csum";
   const encap = `encap fou encap-sport ${sourcePortAuto ? "auto" : port} encap-dport ${port} ${checksum}`;
-  return `link add ${linkName(link)} ${kind} ${addresses}${bound} ttl ${TUNNEL_TTL}${inherit}${limit} ${encap}`;
+  return `link add ${linkName(link)} group ${linkGroup(link)} ${kind} ${addresses}${bound} ttl ${TUNNEL_TTL}${inherit}${limit} ${encap}`;
 }
 
 export interface LinkChanges {
@@ -167,9 +177,10 @@ function samePort(port: FouPort, actual: FouPortState): boolean {
   );
 }
 
-function sameTunnel(link: TunnelLink, { tunnel }: LinkState): boolean {
+function sameTunnel(link: TunnelLink, { tunnel, group }: LinkState): boolean {
   return (
     tunnel !== undefined &&
+    group === linkGroup(link) &&
     tunnel.kind === (link.family === "ipv4" ? "ipip" : "ip6tnl") &&
     tunnel.local === link.local &&
     tunnel.remote === (link.remote === undefined ? "any" : canonicalAddress(link.remote)) &&

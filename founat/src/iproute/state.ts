@@ -12,6 +12,7 @@ export interface LinkState {
   readonly name: string;
   readonly up: boolean;
   readonly mtu: number;
+  readonly group: number;
   /** Of the tunnels: what `ip link add` was given. */
   readonly tunnel?: {
     readonly kind: string;
@@ -85,6 +86,7 @@ const Link = z.object({
   ifname: z.string(),
   flags: z.array(z.string()).default([]),
   mtu: z.number(),
+  group: z.coerce.number(),
   linkinfo: z
     .object({
       info_kind: z.string().optional(),
@@ -192,6 +194,7 @@ function linkState(link: z.infer<typeof Link>): LinkState {
     name: link.ifname,
     up: link.flags.includes("UP"),
     mtu: link.mtu,
+    group: link.group,
     ...tunnelState(link.linkinfo),
     hasIpv4Address: link.addr_info.some(({ family }) => family === "inet"),
     addresses: link.addr_info
