@@ -15,17 +15,20 @@ const common = { namespace: NAMESPACE, image: world.image };
 const annotations = clientOf(INTERNET_EGRESS);
 const leaving = probePod({ ...common, name: "leaver", annotations });
 const bystander = scriptPod({ ...common, name: "new-bystander" }, "sleep infinity");
-const waiting = scriptPod({ ...common, name: "new-client", annotations }, "sleep infinity");
 
 describeOnline("while there is no node agent", (internet) => {
   let transfers: Transfers;
   let leaver: ProbePod;
   let heir: ReturnType<typeof scriptPod>;
+  let waiting: ReturnType<typeof scriptPod>;
 
   beforeAll(async () => {
     await kubectl.apply(leaving);
     leaver = await ProbePod.ready(kubectl, NAMESPACE, leaving.metadata.name);
     heir = scriptPod({ ...common, name: "heir", node: leaver.node }, "sleep infinity");
+    // With each attempt to start it, it takes an address of its node.
+    const node = world.nodes.find((name) => name !== leaver.node) ?? leaver.node;
+    waiting = scriptPod({ ...common, name: "new-client", annotations, node }, "sleep infinity");
     transfers = await Transfers.start(internet, await Promise.all([player("alice"), player("bob")]));
     await takeAwayNodeAgents();
   });
@@ -54,7 +57,10 @@ describeOnline("while there is no node agent", (internet) => {
       what: `an event of pod heir that names ${leaver.ipv4}`,
       timeoutMs: 120_000,
       intervalMs: 1000,
-      explain: async () => (await podEvents(heir)).join("\n"),
+      explain: async () => {
+        const address = ["get", "pod", "heir", "-n", NAMESPACE, "-o", "jsonpath={.status.podIP}"];
+        return `its address: ${await kubectl.run(address)}\n${(await podEvents(heir)).join("\n")}`;
+      },
     });
   });
 
