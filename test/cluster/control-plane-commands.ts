@@ -33,6 +33,14 @@ export function componentsOf(plan: ControlPlanePlan): readonly ControlPlaneCompo
   return plan.controllers ? ["etcd", "apiserver", "controller-manager", "scheduler"] : ["etcd", "apiserver"];
 }
 
+/**
+ * A component and what ends with it. Controllers under leader election, as clusters run them, end without an apiserver to
+ * renew their lease at, and come back with fresh eyes; one that goes on takes what it missed for nodes that are lost.
+ */
+export function withDependents(component: ControlPlaneComponent): readonly ControlPlaneComponent[] {
+  return component === "apiserver" ? [component, "controller-manager", "scheduler"] : [component];
+}
+
 export function apiserverUrl(plan: ControlPlanePlan): string {
   const host = plan.address.includes(":") ? `[${plan.address}]` : plan.address;
   return `https://${host}:${plan.ports.apiserver}`;

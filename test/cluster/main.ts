@@ -5,7 +5,7 @@ import { ExecaError } from "execa";
 import { imageTarballs } from "../images/index.ts";
 import { TestBedError } from "../system/failure.ts";
 import { Cluster, clusterNames, isUp, readRecord, removeCluster } from "./cluster.ts";
-import { ControlPlaneComponent } from "./control-plane-commands.ts";
+import { ControlPlaneComponent, withDependents } from "./control-plane-commands.ts";
 import { nodeShell } from "./node-shell.ts";
 import { clusterFolder, MAX_NODES, ProxyMode, RangesName } from "./plan.ts";
 import { upCluster } from "./up.ts";
@@ -120,13 +120,16 @@ program
 
 program
   .command("stop")
-  .description("end one part at once, as a crash would: a node, or a component of the control plane")
+  .description(
+    "end one part at once, as a crash would: a node, or a component of the control plane; controllers end with the apiserver",
+  )
   .argument("<part>", `node1 ... or one of ${ControlPlaneComponent.options.join(", ")}`)
   .addOption(nameOption())
   .action(async (part: string, { name }: Named) => {
     const cluster = await Cluster.open(name);
     const component = ControlPlaneComponent.safeParse(part);
-    await (component.success ? cluster.controlPlane.kill(component.data) : cluster.node(part).kill());
+    if (!component.success) return cluster.node(part).kill();
+    for (const each of withDependents(component.data)) await cluster.controlPlane.kill(each);
   });
 
 program
@@ -138,9 +141,8 @@ program
     const cluster = await Cluster.open(name);
     const component = ControlPlaneComponent.safeParse(part);
     // Also in a cluster that ends with its owner: this program is not it, and ends at once.
-    await (component.success
-      ? cluster.controlPlane.start(component.data, "detached")
-      : cluster.startNode(part, "detached"));
+    if (!component.success) return cluster.startNode(part, "detached");
+    for (const each of withDependents(component.data)) await cluster.controlPlane.start(each, "detached");
   });
 
 function nodeCount(text: string): number {

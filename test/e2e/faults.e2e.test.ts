@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { INTERNET_EGRESS } from "./kit/names.ts";
 import { INSTALLED, pluginOnNodes } from "./kit/plugin.ts";
 import { killPods, nodeAgentsReady, operatorReady } from "./kit/product.ts";
 import { Transfers } from "./kit/transfers.ts";
-import { describeOnline, player, world } from "./kit/world.ts";
+import { describeOnline, gatewaysReady, player, world } from "./kit/world.ts";
 
 const APISERVER_OUTAGE_MS = 60_000;
 
@@ -32,7 +33,8 @@ describeOnline("transfers that run since before", (internet) => {
       await sleep(APISERVER_OUTAGE_MS);
       await command(start);
       await transfers.goOn();
-      await Promise.all([nodeAgentsReady(), operatorReady()]);
+      await Promise.all([nodeAgentsReady(), operatorReady(), gatewaysReady(INTERNET_EGRESS)]);
+      await transfers.goOn();
     },
   );
 });

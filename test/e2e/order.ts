@@ -1,8 +1,8 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * The last files, in this order. After an outage of the apiserver longer than the controller manager's patience with
- * nodes (50 seconds) all nodes count as lost for a while; and whoever uninstalls the product takes it from the others.
+ * The last files, in this order. After an outage of the apiserver who watches it comes back one after the other, within a
+ * minute; and whoever uninstalls the product takes it from the others.
  */
 const LAST = ["faults.e2e.test.ts", "install-uninstall.e2e.test.ts"];
 
