@@ -58,7 +58,7 @@ describeOnline("while there is no node agent", (internet) => {
       timeoutMs: 120_000,
       intervalMs: 1000,
       explain: async () => {
-        const address = ["get", "pod", "heir", "-n", NAMESPACE, "-o", "jsonpath={.status.podIP}"];
+        const address = ["get", "pod", heir.metadata.name, "-n", NAMESPACE, "-o", "jsonpath={.status.podIP}"];
         return `its address: ${await kubectl.run(address)}\n${(await podEvents(heir)).join("\n")}`;
       },
     });

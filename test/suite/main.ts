@@ -8,6 +8,8 @@ import type { Tally } from "./tally.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
+const ALL_STAGES = [...STAGES, ...NIGHTLY_STAGES];
+
 const EVERY_STAGE = "all";
 const NIGHTLY = "nightly";
 
@@ -22,7 +24,7 @@ Stages of npm run test:nightly:
 ${NIGHTLY_STAGES.map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`).join("\n")}`)
   .addArgument(
     new Argument("[stage]", "one stage, or all of npm test, or nightly")
-      .choices([EVERY_STAGE, NIGHTLY, ...[...STAGES, ...NIGHTLY_STAGES].map(({ name }) => name)])
+      .choices([EVERY_STAGE, NIGHTLY, ...ALL_STAGES.map(({ name }) => name)])
       .default(EVERY_STAGE),
   )
   .argument("[filters...]", "parts of test file names: only these files run")
@@ -57,7 +59,7 @@ await program.parseAsync();
 function stagesNamed(name: string): readonly Stage[] {
   if (name === EVERY_STAGE) return STAGES;
   if (name === NIGHTLY) return NIGHTLY_STAGES;
-  return [...STAGES, ...NIGHTLY_STAGES].filter((stage) => stage.name === name);
+  return ALL_STAGES.filter((stage) => stage.name === name);
 }
 
 /** Runs every stage, those after a failed one too: one run tells all that is broken. */

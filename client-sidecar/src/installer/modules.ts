@@ -9,15 +9,8 @@ import { InstallError } from "./error.ts";
 /** Nothing loads these by itself in a pod's network namespace: tunnels, and what the rule sets use. */
 const MODULES: readonly string[] = [
   ...["fou", "fou6", "ipip", "ip6_tunnel"],
-  ...[
-    "nf_tables",
-    "nft_chain_nat",
-    "nft_ct",
-    "nft_fib_inet",
-    "nft_masq",
-    "nft_reject_inet",
-    "nf_conntrack_netlink",
-  ],
+  ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_fib_inet", "nft_masq", "nft_reject_inet"],
+  "nf_conntrack_netlink",
 ];
 
 /** The gateway's fast path. A kernel without it asks the rules for each packet. */
