@@ -235,6 +235,29 @@ describe("with two clients", () => {
     });
   });
 
+  test.each(families)(
+    "a client's flow to which NAT gave the tunnel's port is answered (%s)",
+    async (family) => {
+      await inside(
+        "gateway",
+        `nft 'add table inet pinned
+        add chain inet pinned source_nat { type nat hook postrouting priority srcnat - 1; }
+        add rule inet pinned source_nat oifname "eth0" udp dport 9000 masquerade to :5555'`,
+      );
+      try {
+        expect(await ask("client", "udp", addressOf("internet", family))).toBe(
+          `${addressOf("gateway", family)} 5`,
+        );
+        const given = (await flows("gateway", "dport=5555 ")).filter((line) =>
+          line.includes(`src=${addressOf("client", family)} `),
+        );
+        expect(given).toEqual([expect.stringMatching(/dport=9000 .*dport=5555 /)]);
+      } finally {
+        await inside("gateway", "nft delete table inet pinned");
+      }
+    },
+  );
+
   test("flows live on when the gateway program restarts; nothing is written", async () => {
     const elements = await clientElements();
     const talks = families.map((family) =>

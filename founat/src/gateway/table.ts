@@ -69,7 +69,11 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
           "Outer packets of clients get their client's mark, which survives decapsulation. Nobody asks for their flow.",
         rules: [
           ...perFamily((ip, v) => `meta mark set ${ip} saddr map @clients${v} notrack accept`, "of clients"),
-          { text: "drop", comment: "of anybody else" },
+          {
+            text: "meta mark set 0",
+            comment:
+              "of anybody else: ends at input, unless it is the answer to a flow that NAT gave this port",
+          },
         ],
       },
       {
@@ -102,7 +106,8 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
         comment: "What comes out of a tunnel.",
         rules: [
           { text: `iifgroup ${TUNNEL} goto from_tunnel`, comment: "through the tunnel" },
-          { text: "meta l4proto udp accept", comment: "outer packets, which were asked on arrival" },
+          { text: "meta mark != 0 accept", comment: "outer packets of clients" },
+          { text: `udp dport ${port} drop`, comment: "of anybody else" },
           { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
         ],
       },

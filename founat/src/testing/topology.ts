@@ -257,6 +257,6 @@ export async function forgetLeaks(): Promise<void> {
 
 /** Lines of conntrack's list that hold `text`. */
 export async function flows(namespace: Namespace, text: string): Promise<string[]> {
-  const list = await inside(namespace, "conntrack -L 2>/dev/null; conntrack -L -f ipv6 2>/dev/null");
+  const list = await inside(namespace, "conntrack -L 2>/dev/null");
   return list.split("\n").filter((line) => line.includes(text));
 }
