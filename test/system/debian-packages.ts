@@ -53,12 +53,25 @@ export async function needCommands(
   files: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   if ((await missingPackages(commands, files)).length === 0) return;
-  await mkdir(CACHE_FOLDER, { recursive: true });
-  // Builds that run side by side need some of the same packages, and apt-get gives up where another one runs.
-  await withLock(join(CACHE_FOLDER, ".debian-packages.lock"), async () => {
+  await withPackagesLock(async () => {
     const packages = await missingPackages(commands, files);
     if (packages.length > 0) await install(packages);
   });
+}
+
+/** Has apt learn which packages there are now. Where it cannot, it goes on with what it knows. */
+export function refreshPackageLists(): Promise<void> {
+  return withPackagesLock(updateLists);
+}
+
+/** Builds that run side by side need some of the same packages, and apt-get gives up where another one runs. */
+async function withPackagesLock(task: () => Promise<void>): Promise<void> {
+  await mkdir(CACHE_FOLDER, { recursive: true });
+  await withLock(join(CACHE_FOLDER, ".debian-packages.lock"), task);
+}
+
+async function updateLists(): Promise<void> {
+  await execa("apt-get", ["update", "-qq"], { reject: false });
 }
 
 async function missingPackages(
@@ -92,8 +105,8 @@ async function install(packages: readonly string[]): Promise<void> {
     );
   }
   console.error(`installing Debian packages: ${packages.join(" ")}`);
+  await updateLists();
   const waitForOthers = ["-o", `DPkg::Lock::Timeout=${APT_LOCK_TIMEOUT_S}`];
-  await execa("apt-get", ["update", "-qq", ...waitForOthers], { reject: false });
   const [file, ...arguments_] = command.split(" ") as [string, ...string[]];
   const { exitCode, all } = await execa(file, [...waitForOthers, ...arguments_], {
     env: { DEBIAN_FRONTEND: "noninteractive" },

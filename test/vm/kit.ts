@@ -2,7 +2,7 @@ import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { basename, join } from "node:path";
 import { execa } from "execa";
 import { cachedFolder, contentHash } from "../system/cache.ts";
-import { needCommands } from "../system/debian-packages.ts";
+import { needCommands, refreshPackageLists } from "../system/debian-packages.ts";
 import { TestBedError } from "../system/failure.ts";
 import { goProgram } from "../system/go-program.ts";
 import { BOOT_MODULES } from "./kernel-modules.ts";
@@ -64,15 +64,9 @@ async function unpackKernel(folder: string): Promise<void> {
 
 async function newestKernelPackage(): Promise<string> {
   const pattern = `^linux-image-${KERNEL_SERIES.replace(".", "\\.")}\\.0-[0-9]+-amd64-unsigned$`;
-  const search = async (): Promise<string[]> => {
-    const { stdout } = await execa("apt-cache", ["search", "--names-only", pattern]);
-    return stdout.split("\n").filter((line) => line !== "");
-  };
-  let found = await search();
-  if (found.length === 0) {
-    await execa("apt-get", ["update", "-qq"], { reject: false });
-    found = await search();
-  }
+  await refreshPackageLists();
+  const { stdout } = await execa("apt-cache", ["search", "--names-only", pattern]);
+  const found = stdout.split("\n").filter((line) => line !== "");
   const abi = (line: string): number => Number(/-([0-9]+)-amd64/.exec(line)?.[1]);
   const newest = found.toSorted((a, b) => abi(a) - abi(b)).at(-1);
   if (newest === undefined) {
