@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from "commander";
+import { runCommand } from "../system/run-command.ts";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchMemory } from "./memory/bench.ts";
@@ -6,7 +7,7 @@ import { formatReport, isReached, type Report, reportJson } from "./report.ts";
 import { benchThroughput } from "./throughput/bench.ts";
 
 // npm run bench -- NAME [--json]: each benchmark compares the product with what it replaces, in one run.
-const program = new Command("bench")
+const program = new Command("npm run bench --")
   .description("Measures how fast egress-nat is beside what it replaces, as ratios of medians.")
   .option("--json", "print the report as JSON, with all samples");
 
@@ -39,4 +40,4 @@ bench("clients", "how fast a gateway takes in 10,000 clients, and one more", 5, 
 bench("throughput", "TCP through the tunnel and NAT, beside links made by hand", 20, benchThroughput);
 bench("memory", "what the programs take, each alone and in large clusters", 5, benchMemory);
 
-await program.parseAsync();
+await runCommand(program);

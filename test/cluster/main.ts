@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
 import { dirname } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { ExecaError } from "execa";
 import { imageTarballs } from "../images/index.ts";
-import { TestBedError } from "../system/failure.ts";
+import { runCommand } from "../system/run-command.ts";
 import { Cluster, clusterNames, isUp, readRecord, removeCluster } from "./cluster.ts";
 import { ControlPlaneComponent, withDependents } from "./control-plane-commands.ts";
 import { nodeShell } from "./node-shell.ts";
@@ -196,11 +195,4 @@ function inForeground(command: readonly string[], environment: NodeJS.ProcessEnv
   });
 }
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  // Both say all there is to say in their message; the stack of anything else is needed.
-  if (!(error instanceof TestBedError || error instanceof ExecaError)) throw error;
-  console.error(`error: ${error.message}`);
-  process.exitCode = 1;
-}
+await runCommand(program);

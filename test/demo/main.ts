@@ -3,6 +3,7 @@ import { Listr, PRESET_TIMER } from "listr2";
 import type { Cluster } from "../cluster/cluster.ts";
 import { upCluster } from "../cluster/up.ts";
 import { imageTarballs } from "../images/index.ts";
+import { runCommand } from "../system/run-command.ts";
 import { aligned } from "../system/table.ts";
 import { installChart } from "../workload/chart.ts";
 import { gatewaysOf } from "../workload/gateways.ts";
@@ -24,7 +25,7 @@ It fails unless clients are seen with the address of a gateway and a bystander w
   )
   .action(demo);
 
-await program.parseAsync();
+await runCommand(program);
 
 async function demo(): Promise<void> {
   const startedAt = performance.now();
