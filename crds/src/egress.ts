@@ -48,7 +48,8 @@ const SessionAffinityConfig = z.object({
         .min(1)
         .max(MAX_AFFINITY_SECONDS)
         .describe(
-          "How long an idle client keeps its gateway, in seconds, at most one day; the default is 10800.",
+          "How long after the last new tunnel flow of a client the next one goes to the same gateway, in seconds, at most " +
+            "one day; the default is 10800. Packets of a flow that lasts do not count.",
         )
         .exactOptional(),
     })

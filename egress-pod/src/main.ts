@@ -39,7 +39,9 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
   await health.start();
   await heartbeat.listen();
   const stop = new AbortController();
-  terminated.addEventListener("abort", () => void pod.terminate().then(() => stop.abort()));
+  const terminate = () => void pod.terminate().then(() => stop.abort());
+  if (terminated.aborted) terminate();
+  terminated.addEventListener("abort", terminate);
   await pod.run(stop.signal);
 
   await heartbeat.close();

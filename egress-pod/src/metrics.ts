@@ -3,7 +3,13 @@ import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
 const CONNTRACK = { entries: "nf_conntrack_count", limit: "nf_conntrack_max" } as const;
 
-const TUNNEL_FAMILIES: Readonly<Record<string, string>> = { fou4: "ipv4", fou6: "ipv6" };
+/** By link; the second of each family has automatic source ports. */
+const TUNNEL_FAMILIES: Readonly<Record<string, string>> = {
+  fou4: "ipv4",
+  fou4a: "ipv4",
+  fou6: "ipv6",
+  fou6a: "ipv6",
+};
 
 /** The metrics of one gateway. */
 export class Metrics {

@@ -40,8 +40,9 @@ async function demo(): Promise<void> {
     renderer: RENDERER,
   });
   console.log("\nThe product, its gateways and its clients");
-  const { rows, faults } = await perform(cluster);
+  const { rows, statements, faults } = await perform(cluster);
 
+  console.log(`\nWhat the internet saw\n${aligned(statements).join("\n")}`);
   const cells = rows.map(({ pod, node, gateway, address }) => [`${pod} on ${node}`, gateway, address]);
   console.log(`\n${aligned([["CLIENT", "GATEWAY", "SEEN BY THE INTERNET AS"], ...cells]).join("\n")}\n`);
   if (faults.length > 0) {

@@ -21,6 +21,12 @@ describe("the demo's proof", () => {
         { pod: "client-1", node: "node1", gateway: "nat-1 on node2", address: "10.244.1.5" },
         { pod: "client-1", node: "node1", gateway: "nat-1 on node2", address: "fd00::1:5" },
       ],
+      statements: [
+        ["client-1", "ipv4 TCP", "10.244.1.5"],
+        ["client-1", "ipv4 UDP", "10.244.1.5"],
+        ["client-1", "ipv6 TCP", "fd00::1:5"],
+        ["client-1", "ipv6 UDP", "fd00::1:5"],
+      ],
       faults: [],
     });
   });

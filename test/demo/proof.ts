@@ -17,6 +17,8 @@ export interface Row {
 
 export interface Proof {
   readonly rows: readonly Row[];
+  /** What the internet saw of each pod: the pod, what it used, the address. */
+  readonly statements: readonly (readonly string[])[];
   /** What does not hold; empty when the demo has proved its point. */
   readonly faults: readonly string[];
 }
@@ -26,10 +28,12 @@ const FAMILIES = ["ipv4", "ipv6"] as const;
 /** Holds when every client is seen with the address of a gateway and everybody else with their own. */
 export function prove(witnesses: readonly Witness[], gateways: readonly PlacedPod[]): Proof {
   const rows: Row[] = [];
+  const statements: string[][] = [];
   const faults: string[] = [];
   for (const witness of witnesses) {
     for (const family of FAMILIES) {
       const { tcp, udp } = witness.seenAs[family];
+      statements.push([witness.name, `${family} TCP`, tcp], [witness.name, `${family} UDP`, udp]);
       const gateway = gateways.find((candidate) => candidate[family] === tcp);
       rows.push({
         pod: witness.name,
@@ -48,5 +52,5 @@ export function prove(witnesses: readonly Witness[], gateways: readonly PlacedPo
       }
     }
   }
-  return { rows, faults };
+  return { rows, statements, faults };
 }

@@ -6,7 +6,8 @@ import { type Probe, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
 import { describeOnline, kubectl, player } from "./kit/world.ts";
 
-const CONNECTIONS = 20;
+/** Of each protocol, at once. */
+const FLOWS = 10;
 
 const Affinity = z.object({
   spec: z.object({
@@ -16,14 +17,18 @@ const Affinity = z.object({
 });
 
 describeOnline("session affinity", (internet) => {
-  test.each(["ipv4", "ipv6"] as const)("keeps all %s flows of a client on one gateway", async (family) => {
-    const alice = await player("alice");
-    const connections = Array.from({ length: CONNECTIONS }, (): Probe => {
-      return { do: "tcp", address: internet.wide[family], port: WHOAMI_PORT };
-    });
-    const answers = await alice.ask(connections);
-    expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toHaveLength(1);
-    expect(answers[0]).toHaveProperty("answer");
+  test.each(["alice", "bob", "carol"] as const)("keeps all flows of %s on one gateway", async (name) => {
+    const client = await player(name);
+    for (const family of ["ipv4", "ipv6"] as const) {
+      const address = internet.wide[family];
+      const flows = Array.from({ length: FLOWS }, (): Probe[] => [
+        { do: "tcp", address, port: WHOAMI_PORT },
+        { do: "udp", address, port: WHOAMI_PORT, text: "who am I" },
+      ]).flat();
+      const answers = [...(await client.ask(flows)), ...(await client.ask(flows))];
+      expect(new Set(answers.map((answer) => JSON.stringify(answer)))).toHaveLength(1);
+      expect(answers[0]).toHaveProperty("answer");
+    }
   });
 });
 

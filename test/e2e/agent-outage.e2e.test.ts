@@ -5,6 +5,7 @@ import { ProbePod } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { INSTALLED, pluginOnNodes } from "./kit/plugin.ts";
 import { bringBackNodeAgents, takeAwayNodeAgents } from "./kit/product.ts";
+import { tracesOf } from "./kit/traces.ts";
 import { Transfers } from "./kit/transfers.ts";
 import { describeOnline, kubectl, nodeOf, player, podEvents, sliceAddresses, world } from "./kit/world.ts";
 
@@ -51,7 +52,8 @@ describeOnline("while there is no node agent", (internet) => {
     expect(await sliceAddresses(INTERNET_EGRESS)).toContain(leaver.ipv4);
     const node = await nodeOf(leaver);
     await node.run(`
-      for last in ${HOST_LOCAL}/*/last_reserved_ip.0; do echo -n ${before(leaver.ipv4)} > "$last"; done`);
+      for last in ${HOST_LOCAL}/*/last_reserved_ip.0; do echo -n ${before(leaver.ipv4)} > "$last"; done
+      for last in ${HOST_LOCAL}/*/last_reserved_ip.1; do echo -n ${before(leaver.ipv6)} > "$last"; done`);
     await kubectl.apply(heir);
     await waitUntil(async () => (await podEvents(heir)).some((message) => message.includes(leaver.ipv4)), {
       what: `an event of pod heir that names ${leaver.ipv4}`,
@@ -62,6 +64,8 @@ describeOnline("while there is no node agent", (internet) => {
         return `its address: ${await kubectl.run(address)}\n${(await podEvents(heir)).join("\n")}`;
       },
     });
+    expect(await podAddresses()).not.toContain(leaver.ipv4);
+    expect(await podAddresses()).not.toContain(leaver.ipv6);
   });
 
   test("the plugin stays on the nodes, and transfers go on", async () => {
@@ -74,7 +78,7 @@ describeOnline("while there is no node agent", (internet) => {
     expect(await pluginUntil(back)).toEqual(new Set([`${INSTALLED}, ${INSTALLED}`]));
     const pods = [waiting, heir].map(({ metadata }) => metadata.name);
     await kubectl.wait(["pods", ...pods, "-n", NAMESPACE], "condition=Ready");
-    expect(await sliceAddresses(INTERNET_EGRESS)).not.toContain(leaver.ipv4);
+    expect(await tracesOf(INTERNET_EGRESS, leaver)).toEqual([]);
     await transfers.goOn();
   });
 });
@@ -94,8 +98,16 @@ async function pluginUntil(done: Promise<unknown>): Promise<Set<string>> {
   return seen;
 }
 
-/** The IPv4 address before another. */
+/** The addresses of all pods in the cluster. */
+async function podAddresses(): Promise<string[]> {
+  const list = ["get", "pods", "--all-namespaces", "-o", "jsonpath={.items[*].status.podIPs[*].ip}"];
+  return (await kubectl.run(list)).split(" ");
+}
+
+/** The address before another. */
 function before(address: string): string {
-  const bytes = address.split(".").map(Number);
-  return [...bytes.slice(0, 3), (bytes[3] ?? 0) - 1].join(".");
+  const [, start = "", last = ""] = /^(.*[.:])(\w+)$/.exec(address) ?? [];
+  return start.endsWith(".")
+    ? `${start}${Number(last) - 1}`
+    : `${start}${(Number.parseInt(last, 16) - 1).toString(16)}`;
 }

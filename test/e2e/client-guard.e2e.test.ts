@@ -5,7 +5,7 @@ import { type CraftedPacket, type Probe, type ProbePod, WHOAMI_PORT } from "../w
 import { LISTENING_PORT, MALLORYS_SERVICE } from "./kit/cast.ts";
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
 import type { BothFamilies } from "./kit/internet.ts";
-import { INTERNET_EGRESS } from "./kit/names.ts";
+import { INTERNET_EGRESS, OFFICE_EGRESS } from "./kit/names.ts";
 import { describeOnline, gatewaysOf, player, serviceOf } from "./kit/world.ts";
 
 const FAMILIES = ["ipv4", "ipv6"] as const;
@@ -44,6 +44,22 @@ describeOnline("a client stays a client", (internet) => {
     await alice.ask(wrappedFor(bob, internet.wide, text));
     await lateArrivals(alice, internet);
     expect(await internet.sendersOf(text)).toEqual([]);
+  });
+
+  test("with FoU of its own making it reaches no destination that its Egress is not for", async () => {
+    const [privately, widely] = [uniqueText("private"), uniqueText("wide")];
+    const carol = await player("carol");
+    const office = [await serviceOf(OFFICE_EGRESS), ...(await gatewaysOf(OFFICE_EGRESS))];
+    await alice.ask(wrappedFor(alice, internet.narrow, privately));
+    await carol.ask([
+      ...wrappedFor(carol, internet.narrow, privately, WHOAMI_PORT, office),
+      ...wrappedFor(carol, internet.wide, widely, WHOAMI_PORT, office),
+    ]);
+    await Promise.all([alice, carol].map((client) => lateArrivals(client, internet)));
+    const senders = await internet.sendersOf(privately);
+    expect(senders).toHaveLength(FAMILIES.length * office.length);
+    expect(office.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6])).toEqual(expect.arrayContaining(senders));
+    expect(await internet.sendersOf(widely)).toEqual([]);
   });
 
   test("with FoU of its own making it reaches no pod and no Service", async () => {
@@ -95,26 +111,31 @@ describeOnline("a client stays a client", (internet) => {
   });
 
   test("a socket bound to the uplink sends nothing around the tunnel", async () => {
-    const text = uniqueText("bound");
     const device = "eth0";
-    const answers = await alice.ask(
-      [internet.wide.ipv4, internet.wide.ipv6].flatMap((address): Probe[] => [
-        { do: "udp", address, port: WHOAMI_PORT, text, device },
-        { do: "tcp", address, port: WHOAMI_PORT, device },
-      ]),
-    );
-    expect(answers).toEqual(Array(4).fill({ error: expect.any(String) }));
-    expect(await internet.sendersOf(text)).toEqual([]);
+    const addresses = [internet.wide.ipv4, internet.wide.ipv6];
+    const packets = await internet.packetsFrom([alice, mallory], async () => {
+      const answers = await alice.ask(
+        addresses.flatMap((address): Probe[] => [
+          { do: "udp", address, port: WHOAMI_PORT, text: "bound", device },
+          { do: "tcp", address, port: WHOAMI_PORT, device },
+        ]),
+      );
+      expect(answers).toEqual(Array(4).fill({ error: expect.any(String) }));
+      await mallory.seenBy(addresses);
+      await lateArrivals(alice, internet);
+    });
+    expect(packets).toEqual([0, expect.toSatisfy((count: number) => count > 0)]);
   });
 
-  /** The datagram in FoU, to the Service and to each gateway. */
+  /** The datagram in FoU, to the Service and to each gateway, by default the internet Egress's. */
   function wrappedFor(
     source: BothFamilies,
     destination: BothFamilies,
     text: string,
     port = WHOAMI_PORT,
+    targets = vias,
   ): CraftedPacket[] {
-    return vias.flatMap((via) =>
+    return targets.flatMap((via) =>
       FAMILIES.map((family) => ({
         do: "fou" as const,
         via: via[family],

@@ -8,7 +8,7 @@ import { imageTarballs } from "../images/index.ts";
 import { installChart } from "../workload/chart.ts";
 import { Kubectl } from "../workload/kubectl.ts";
 import { clearTheStage, setTheStage } from "./kit/cast.ts";
-import { CLUSTER } from "./kit/names.ts";
+import { CLUSTER, NAMESPACES } from "./kit/names.ts";
 import { type Settings, settingsFrom } from "./kit/settings.ts";
 import type { World } from "./kit/world.ts";
 
@@ -83,12 +83,24 @@ function worldOf(cluster: Cluster, { image, long }: Settings): World {
   };
 }
 
+/** The tests' namespaces are removed at the end, with all that is in them. */
+async function assertNothingIsTakenOver(kubectl: Kubectl): Promise<void> {
+  const present = await kubectl.run(["get", "namespaces", ...NAMESPACES, "--ignore-not-found", "-o", "name"]);
+  if (present !== "") {
+    throw new Error(
+      `the cluster of E2E_KUBECONFIG has namespaces that the tests would take over and remove: ${present.trim().split("\n").join(", ")}; ` +
+        "if they are leftovers of a broken run, delete them, else use another cluster",
+    );
+  }
+}
+
 const Nodes = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })).min(2) });
 
 async function givenCluster({ image, long }: Settings, kubeconfig: string): Promise<Prepared> {
   const flag = `--kubeconfig=${kubeconfig}`;
   const command = [await kubectlBinary(), flag];
   const kubectl = new Kubectl(command);
+  await assertNothingIsTakenOver(kubectl);
   const { items } = await kubectl.get(Nodes, "nodes");
   return {
     world: {

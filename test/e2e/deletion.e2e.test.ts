@@ -5,15 +5,8 @@ import { clientOf, egress, probePod } from "../workload/manifests.ts";
 import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { uniqueText } from "./kit/evidence.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import {
-  describeOnline,
-  gatewaysOf,
-  gatewaysReady,
-  kubectl,
-  nodeOf,
-  sliceAddresses,
-  world,
-} from "./kit/world.ts";
+import { tracesOf } from "./kit/traces.ts";
+import { describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf, world } from "./kit/world.ts";
 
 const WITHDRAWAL_MS = 5_000;
 
@@ -29,35 +22,28 @@ describeOnline("a client that is deleted", (internet) => {
     await kubectl.apply(pod);
     const leaver = await ProbePod.ready(kubectl, NAMESPACE, pod.metadata.name);
     await leaver.seenBy([internet.wide.ipv4, internet.wide.ipv6]);
-    expect(await tracesOf(leaver)).not.toEqual([]);
+    const gateways = await gatewaysOf(INTERNET_EGRESS);
+    const traces = await tracesOf(INTERNET_EGRESS, leaver);
+    for (const address of [leaver.ipv4, leaver.ipv6]) {
+      const elements = gateways.map(({ name }) => `element of ${name}: ${address}`);
+      expect(traces).toEqual(expect.arrayContaining([`slice: ${address}`, ...elements]));
+      expect(traces).toContainEqual(expect.stringMatching(`^flow of .*: ${address}$`));
+    }
 
-    await kubectl.delete([pod]);
-    await waitUntil(async () => (await tracesOf(leaver)).length === 0, {
+    const node = await nodeOf(leaver);
+    await kubectl.delete([pod], { wait: false });
+    // Its network namespace goes right after CNI DEL.
+    await waitUntil(async () => !(await node.hasPod(leaver.ipv4)), {
+      what: "the network namespace of pod leaver to be gone",
+      timeoutMs: 60_000,
+      intervalMs: 200,
+    });
+    await waitUntil(async () => (await tracesOf(INTERNET_EGRESS, leaver)).length === 0, {
       what: `slices and gateways to forget ${leaver.ipv4} and ${leaver.ipv6}`,
       timeoutMs: WITHDRAWAL_MS,
-      explain: async () => (await tracesOf(leaver)).join("\n"),
+      explain: async () => (await tracesOf(INTERNET_EGRESS, leaver)).join("\n"),
     });
   });
-
-  /** What the slices and the gateways still hold of a client. */
-  async function tracesOf({ ipv4, ipv6 }: ProbePod): Promise<string[]> {
-    const slices = (await sliceAddresses(INTERNET_EGRESS)).filter((address) =>
-      [ipv4, ipv6].includes(address),
-    );
-    const gateways = await gatewaysOf(INTERNET_EGRESS);
-    const kernels = await Promise.all(
-      gateways.map(async (gateway) => {
-        const node = await nodeOf(gateway);
-        const kernel = "nft list ruleset; conntrack -L -f ipv4; conntrack -L -f ipv6";
-        const dump = await node.inNetworkOf(gateway.ipv4, `(${kernel}) 2>/dev/null`);
-        const elements = dump.split(/[\s,={}]+/);
-        return [ipv4, ipv6]
-          .filter((address) => elements.includes(address))
-          .map((address) => `${gateway.name}: ${address}`);
-      }),
-    );
-    return [...slices.map((address) => `slice: ${address}`), ...kernels.flat()];
-  }
 });
 
 describeOnline("an Egress that is deleted", (internet) => {
@@ -121,10 +107,12 @@ describeOnline("an Egress that is deleted", (internet) => {
     });
     // Until then by its gateway, which ends with its Egress, and never with its own address.
     expect(gatewayAddresses).toEqual(expect.arrayContaining(await internet.sendersOf(text)));
-    const bound = await client.ask([
-      { do: "udp", address: internet.wide.ipv6, port: WHOAMI_PORT, text, device: "eth0" },
-    ]);
-    expect(bound).toEqual([{ error: expect.any(String) }]);
+    const bound = await client.ask(
+      [wide.ipv4, wide.ipv6].map((address) => {
+        return { do: "udp" as const, address, port: WHOAMI_PORT, text, device: "eth0" };
+      }),
+    );
+    expect(bound).toEqual(Array(2).fill({ error: expect.any(String) }));
   });
 
   async function kinds(): Promise<string[]> {

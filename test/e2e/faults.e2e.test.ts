@@ -3,7 +3,7 @@ import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { INTERNET_EGRESS } from "./kit/names.ts";
 import { INSTALLED, pluginOnNodes } from "./kit/plugin.ts";
-import { killPods, nodeAgentsReady, operatorReady } from "./kit/product.ts";
+import { killProcesses, nodeAgentsReady, operatorReady } from "./kit/product.ts";
 import { Transfers } from "./kit/transfers.ts";
 import { describeOnline, gatewaysReady, player, world } from "./kit/world.ts";
 
@@ -19,8 +19,7 @@ describeOnline("transfers that run since before", (internet) => {
   afterAll(() => transfers.stop());
 
   test("go on while the node agents and the operator are killed and restarted", async () => {
-    await Promise.all([killPods("node-agent"), killPods("operator")]);
-    await Promise.all([nodeAgentsReady(), operatorReady()]);
+    await Promise.all([killProcesses("node-agent"), killProcesses("operator")]);
     expect(await pluginOnNodes()).toEqual([INSTALLED, INSTALLED]);
     await transfers.goOn();
   });

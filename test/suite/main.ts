@@ -34,11 +34,11 @@ ${NIGHTLY_STAGES.map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`).jo
     `
 Environment:
   E2E_KUBECONFIG    run the e2e stage against this cluster, where the chart is installed already; E2E_IMAGE names an
-                    image for test pods that its nodes can get (python3, socat, iproute2, nftables, conntrack);
-                    cases that need the test cluster's own internet or
-                    uninstall the chart are skipped and say so
+                    image for test pods that its nodes can get (bash, python3, socat, iproute2, nftables,
+                    conntrack, sysctl, nsenter); cases that need the test cluster's own internet or uninstall
+                    the chart are skipped and say so
   E2E_CLUSTER       run the e2e stage on this cluster of npm run cluster, which is brought up if needed, and leave
-                    the cluster and the installed product up
+                    the cluster up; a run of all files uninstalls the product at its end
 
 Examples:
   npm run test:unit -- founat

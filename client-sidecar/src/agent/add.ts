@@ -1,7 +1,7 @@
 /** CNI ADD of a client or a gateway. */
 
 import { isDeepStrictEqual } from "node:util";
-import { GATEWAY_ANNOTATION } from "@egress-nat/crds";
+import { CLIENT_ANNOTATION_PREFIX, GATEWAY_ANNOTATION } from "@egress-nat/crds";
 import { type ClientConfig, FounatError } from "@egress-nat/founat";
 import { KubeError } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
@@ -66,12 +66,14 @@ export class Adder {
   async #add(request: AddRequest, signal: AbortSignal): Promise<void> {
     const { networks, logger } = this.#options;
     const facts = await this.#facts(request, signal);
-    if (facts.annotations[GATEWAY_ANNOTATION] === "true") {
+    const references = parseClientAnnotations(facts.annotations);
+    const isGateway = facts.annotations[GATEWAY_ANNOTATION] === "true";
+    assertMayBeClient(request, references, isGateway);
+    if (isGateway) {
       this.#assertGateway(request.pod);
       await networks.prepareGateway(request.netns);
       logger.info({ pod: request.pod }, "prepared a gateway's network namespace");
     }
-    const references = parseClientAnnotations(facts.annotations);
     if (references.length === 0) return;
     const egresses = references.map((reference) => this.#usable(request, reference));
     const { containerId, netns, ifname, addresses } = request;
@@ -206,6 +208,30 @@ export class Adder {
     if (annotations !== undefined && pod.uid !== undefined) return { uid: pod.uid, annotations };
     const facts = await this.#options.lookUpPod(pod, signal);
     return annotations === undefined ? facts : { ...facts, annotations };
+  }
+}
+
+/** @throws CniError for a pod that has annotations of a client, and cannot be one */
+function assertMayBeClient(
+  { pod, addresses }: AddRequest,
+  references: readonly unknown[],
+  isGateway: boolean,
+): void {
+  if (references.length === 0) return;
+  const name = `${pod.namespace}/${pod.name}`;
+  if (isGateway) {
+    throw new CniError(
+      CniErrorCode.invalidPod,
+      `pod ${name} is a gateway of an Egress, and a gateway cannot be a client`,
+      `take the annotations ${CLIENT_ANNOTATION_PREFIX}* out of spec.template of the Egress; kubectl get egress -n ${pod.namespace}`,
+    );
+  }
+  if (addresses.length === 0) {
+    throw new CniError(
+      CniErrorCode.invalidPod,
+      `pod ${name} cannot be a client: the plugins before this one gave it no address`,
+      "a client needs an address of the pod network: look at the other plugins of the node's conflist, and their IPAM",
+    );
   }
 }
 

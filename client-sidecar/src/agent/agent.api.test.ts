@@ -238,6 +238,11 @@ describe("a client's ADD", () => {
         msg: expect.stringMatching(/only ipv4 destinations, the pod only ipv6 addresses/),
       },
     });
+    const noAddress = { ...prevResult("c1"), ips: [] };
+    expect(await run("ADD", "c1", annotations("nat"), { prevResult: noAddress })).toMatchObject({
+      result: { code: 100, msg: expect.stringMatching(/the plugins before this one gave it no address/) },
+    });
+    expect(await run("ADD", "c2", {}, { prevResult: noAddress })).toEqual({ exitCode: 0, result: noAddress });
   });
 
   it("finds the annotations itself where the container runtime does not pass them", async () => {
@@ -259,6 +264,17 @@ describe("a client's ADD", () => {
     const gateway = { "coil.cybozu.com/egress-gateway": "true" };
     expect((await run("ADD", "c1", gateway, { podNamespace: namespace })).exitCode).toBe(0);
     expect(networks.gateways).toEqual(new Set(["/run/netns/c1"]));
+  });
+
+  it("refuses a gateway that would be a client", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    const both = { "coil.cybozu.com/egress-gateway": "true", ...annotations("nat") };
+    expect(await run("ADD", "c1", both, { podNamespace: namespace })).toMatchObject({
+      exitCode: 1,
+      result: { code: 100, msg: expect.stringMatching(/a gateway cannot be a client/) },
+    });
+    expect(networks.gateways).toEqual(new Set());
   });
 
   it("lets nobody forward packets by a gateway's annotation where there is no Egress", async () => {

@@ -13,7 +13,7 @@ export const AgentRequestSchema = z.discriminatedUnion("operation", [
     netns: z.string().startsWith("/"),
     ifname: z.string().min(1).max(15),
     pod: z.object({ namespace: z.string().min(1), name: z.string().min(1), uid: z.string().exactOptional() }),
-    addresses: z.array(z.union([z.ipv4(), z.ipv6()])).min(1),
+    addresses: z.array(z.union([z.ipv4(), z.ipv6()])),
     annotations: z.record(z.string(), z.string()).exactOptional(),
   }),
   z.object({ operation: z.literal("delete"), containerId: ContainerId }),

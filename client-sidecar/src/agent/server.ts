@@ -69,7 +69,7 @@ export class AgentServer {
 
   async #answer(line: string, signal: AbortSignal): Promise<AgentReply> {
     const { handler, logger } = this.#options;
-    const request = parseRequest(line);
+    const request = parseRequest(line, logger);
     if (request === undefined) return malformed("not what this version of the agent expects");
     try {
       await handler(request, signal);
@@ -85,10 +85,11 @@ export class AgentServer {
   }
 }
 
-function parseRequest(line: string): AgentRequest | undefined {
+function parseRequest(line: string, logger: Logger): AgentRequest | undefined {
   try {
     return AgentRequestSchema.parse(JSON.parse(line));
-  } catch {
+  } catch (err) {
+    logger.warn({ err }, "cannot understand a request of the CNI plugin");
     return undefined;
   }
 }

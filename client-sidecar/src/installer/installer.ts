@@ -59,7 +59,15 @@ export class Installer {
       // In this order: a runtime must never find the name of a plugin that is not there.
       if (await binary.install()) logger.info("installed the CNI plugin");
       const file = configuration.insert();
-      if (file !== undefined) logger.info({ file }, "inserted the CNI plugin into the node's configuration");
+      if (file !== undefined && this.#check.ok) {
+        logger.warn(
+          { file },
+          "inserted the CNI plugin again after another program had taken it out: pods that started in between have no " +
+            "gateway and no guard, whatever their annotations say; start them anew",
+        );
+      } else if (file !== undefined) {
+        logger.info({ file }, "inserted the CNI plugin into the node's configuration");
+      }
       this.#check = { ok: true, reasons: [] };
     } catch (err) {
       const message = err instanceof Error ? err.message : String(err);

@@ -1,5 +1,5 @@
 import { ipBatch, routingLines } from "../iproute/batch.ts";
-import { linkChanges, linkRemovals } from "../iproute/links.ts";
+import { leftoverLinks, linkChanges, linkRemovals } from "../iproute/links.ts";
 import { hasLayout, tableDifferences, tableScript } from "../nft/diff.ts";
 import type { NftTableState } from "../nft/state.ts";
 import type { NftTable } from "../nft/table.ts";
@@ -25,22 +25,24 @@ export function gatewayChanges(plan: GatewayPlan, state: GatewayState): GatewayC
   const table = tableDifferences(plan.table, tableState, COMPARISON);
   const lines4 = [...links.bringUp, ...routingLines("ipv4", plan, state, GATEWAY_TABLES, links.replaced)];
   const lines6 = routingLines("ipv6", plan, state, GATEWAY_TABLES, links.replaced);
-  const leftovers = linkRemovals(plan, state);
+  const removals = linkRemovals(plan, state);
+  // A link that the new packet filter knows nothing of would bring in packets without their check.
+  const stops = leftoverLinks(plan, state).map((name) => `link set ${name} down`);
   return {
     differences: [
       ...table,
       ...[...links.make, ...lines4].map((line) => `not done: ip ${line}`),
       ...lines6.map((line) => `not done: ip -6 ${line}`),
-      ...leftovers.map((line) => `not done: ip ${line}`),
+      ...removals.map((line) => `not done: ip ${line}`),
     ],
     steps: [
-      ...ipBatch([], links.make),
+      ...ipBatch([], [...stops, ...links.make]),
       ...(table.length > 0
         ? [{ file: "nft", args: ["-f", "-"], input: tableText(plan.table, tableState) }]
         : []),
       ...ipBatch([], lines4),
       ...ipBatch(["-6"], lines6),
-      ...ipBatch([], leftovers),
+      ...ipBatch([], removals),
     ],
   };
 }

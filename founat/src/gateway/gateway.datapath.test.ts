@@ -326,6 +326,29 @@ describe("with two clients", () => {
     expect(await ask("client", "tcp", addressOf("internet", "ipv4"))).toBe(addressOf("gateway", "ipv4"));
   });
 
+  test("wherever a change of the source ports is interrupted, every tunnel link that is up has its check", async () => {
+    const unguarded = async () => {
+      const links = await inside("gateway", "ip -oneline link show group 119 up");
+      const table = await inside("gateway", "nft list table inet egress_nat_gateway");
+      return [...links.matchAll(/ (fou\w+)@/g)]
+        .map(([, name]) => name)
+        .filter((name) => !table.includes(`chain ${name}_ingress`));
+    };
+    for (let done = false; !done; ) {
+      const killed = new Gateway(gatewayConfig({ sourcePortAuto: true }), {
+        kernel: interruptedKernel(kernelOf("gateway"), 1),
+        logger: silent,
+      });
+      done = await killed.init().then(
+        () => true,
+        () => false,
+      );
+      expect(await unguarded()).toEqual([]);
+    }
+    await newGateway().init();
+    expect(await ask("client", "tcp", addressOf("internet", "ipv6"))).toBe(addressOf("gateway", "ipv6"));
+  });
+
   test("a destination that is taken from the Egress is out of reach at once, and its return brings it back", async () => {
     const answers = (timeout: number) =>
       Promise.all(families.map((family) => ask("client", "tcp", addressOf("internet", family), { timeout })));

@@ -130,15 +130,12 @@ function command(
   return `${verb} element inet ${GATEWAY_TABLE} ${set} { ${elements.join(", ")} }\n`;
 }
 
-/**
- * Lines for `conntrack --load-file` that end the flows of addresses: outer ones in both directions (with automatic
- * source ports the gateway opens some), and inner ones.
- */
+/** Lines for `conntrack --load-file` that end the flows that addresses have begun; outer packets have none. */
 export function endFlowsScript(addresses: Iterable<string>): string {
-  return Array.from(addresses, (address) => {
-    const family = isIPv4(address) ? "ipv4" : "ipv6";
-    return `-D -f ${family} -s ${address}\n-D -f ${family} -d ${address}\n`;
-  }).join("");
+  return Array.from(
+    addresses,
+    (address) => `-D -f ${isIPv4(address) ? "ipv4" : "ipv6"} -s ${address}\n`,
+  ).join("");
 }
 
 function byFamily(peers: Peers): Record<Family, [string, Peer][]> {

@@ -106,7 +106,7 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
         comment: "What comes out of a tunnel.",
         rules: [
           { text: `iifgroup ${TUNNEL} goto from_tunnel`, comment: "through the tunnel" },
-          { text: "meta mark != 0 accept", comment: "outer packets of clients" },
+          { text: "meta l4proto udp meta mark != 0 accept", comment: "outer packets of clients" },
           { text: `udp dport ${port} drop`, comment: "of anybody else" },
           { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
         ],

@@ -9,6 +9,9 @@ export const TUNNEL_PROTOCOLS: Readonly<Record<Family, number>> = { ipv4: 4, ipv
 /** What the tunnel's headers take of the uplink's MTU, in bytes: outer IP and UDP. */
 export const TUNNEL_OVERHEAD_BYTES: Readonly<Record<Family, number>> = { ipv4: 28, ipv6: 48 };
 
+/** The least that a link may have: RFC 791, RFC 8200 section 5. */
+const MIN_MTU: Readonly<Record<Family, number>> = { ipv4: 68, ipv6: 1280 };
+
 /** Of outer packets, whatever the inner one has left. */
 const TUNNEL_TTL = 225;
 
@@ -72,7 +75,7 @@ export function isLinkName(name: string): boolean {
 
 /**
  * The tunnel links that plans need. The uplink's MTU minus the headers is set and not left to the kernel, whose
- * default knows nothing of the uplink.
+ * default knows nothing of the uplink. Where that is less than the family's least MTU, outer packets are fragmented.
  */
 export function tunnelLink(
   key: TunnelLinkKey,
@@ -80,7 +83,13 @@ export function tunnelLink(
   uplink: { readonly name: string; readonly mtu: number },
   local: string,
 ): TunnelLink {
-  return { ...key, port, local, uplink: uplink.name, mtu: uplink.mtu - TUNNEL_OVERHEAD_BYTES[key.family] };
+  return {
+    ...key,
+    port,
+    local,
+    uplink: uplink.name,
+    mtu: Math.max(uplink.mtu - TUNNEL_OVERHEAD_BYTES[key.family], MIN_MTU[key.family]),
+  };
 }
 
 /**
@@ -152,16 +161,30 @@ export function linkRemovals(
   wanted: { readonly fouPorts: readonly FouPort[]; readonly links: readonly TunnelLink[] },
   state: NetworkState,
 ): string[] {
-  const names = new Set(wanted.links.map(linkName));
-  const ours = state.links.filter(({ name, tunnel }) => tunnel !== undefined && isLinkName(name));
+  const ours = tunnelLinks(state);
   const ports = new Set(ours.map(({ tunnel }) => tunnel?.encapDestinationPort));
   return [
     ...state.fouPorts
       .filter(({ port, family, protocol }) => ports.has(port) && protocol === TUNNEL_PROTOCOLS[family])
       .filter((actual) => !wanted.fouPorts.some((port) => samePort(port, actual)))
       .map((actual) => portCommand("del", actual)),
-    ...ours.filter(({ name }) => !names.has(name)).map(({ name }) => `link del ${name}`),
+    ...leftoverLinks(wanted, state).map((name) => `link del ${name}`),
   ];
+}
+
+/** The names of our links that no plan wants any more. */
+export function leftoverLinks(
+  wanted: { readonly links: readonly TunnelLink[] },
+  state: NetworkState,
+): string[] {
+  const names = new Set(wanted.links.map(linkName));
+  return tunnelLinks(state)
+    .map(({ name }) => name)
+    .filter((name) => !names.has(name));
+}
+
+function tunnelLinks(state: NetworkState): LinkState[] {
+  return state.links.filter(({ name, tunnel }) => tunnel !== undefined && isLinkName(name));
 }
 
 function portCommand(verb: "add" | "del", { family, port }: FouPort): string {

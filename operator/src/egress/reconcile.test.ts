@@ -39,10 +39,16 @@ class FakeWorld implements EgressWorld {
   readonly statuses: EgressStatus[] = [];
   readonly #failures: Readonly<Record<string, KubeError>>;
   readonly #egress: Egress;
+  readonly #children: ObservedChildren;
 
-  constructor(failures: Readonly<Record<string, KubeError>> = {}, egress: Egress = anEgress({})) {
+  constructor(
+    failures: Readonly<Record<string, KubeError>> = {},
+    egress: Egress = anEgress({}),
+    children: ObservedChildren = NO_CHILDREN,
+  ) {
     this.#failures = failures;
     this.#egress = egress;
+    this.#children = children;
   }
 
   egress() {
@@ -50,7 +56,7 @@ class FakeWorld implements EgressWorld {
   }
 
   children() {
-    return NO_CHILDREN;
+    return this.#children;
   }
 
   async read() {
@@ -113,6 +119,34 @@ describe("reconciling an Egress", () => {
     await expect(reconcile(world)).rejects.toBe(invalid);
     expect(world.applied).toContain("deployment");
     expect(degraded(world)).toBe("ChildRefused");
+  });
+
+  test("keeps the addresses of a Service whose change is refused: its clients go on", async () => {
+    const egress = anEgress({});
+    const service = {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: {
+        name: egress.metadata.name,
+        namespace: egress.metadata.namespace,
+        uid: "a-service",
+        resourceVersion: "1",
+        ownerReferences: [
+          {
+            apiVersion: "coil.cybozu.com/v2",
+            kind: "Egress",
+            name: egress.metadata.name,
+            uid: egress.metadata.uid,
+            controller: true,
+          },
+        ],
+      },
+      spec: { clusterIPs: ["10.96.0.7", "fd00:96::7"] },
+    };
+    const world = new FakeWorld({ service: invalid }, egress, { ...NO_CHILDREN, service });
+    await expect(reconcile(world)).rejects.toBe(invalid);
+    expect(degraded(world)).toBe("ChildRefused");
+    expect(world.statuses.at(-1)?.serviceIPs).toEqual(["10.96.0.7", "fd00:96::7"]);
   });
 
   test("is content when the Egress is gone before its status is written", async () => {

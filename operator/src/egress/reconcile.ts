@@ -96,8 +96,8 @@ async function takeSteps(
       logger.info({ kind, action: step.action }, "step taken");
       if (step.action === "create") created.push(kind);
     } catch (error) {
-      children[child] = undefined;
       if (error instanceof NameConflict) {
+        children[child] = undefined;
         problems.push({ reason: "NameConflict", message: error.message });
         continue;
       }

@@ -39,6 +39,8 @@ async function measure(cluster: Cluster, kubectl: Kubectl, rounds: number): Prom
     egress(EGRESS, { replicas: rounds, destinations: ["0.0.0.0/0"] }),
   );
   await gatewaysReady(kubectl, EGRESS);
+  await sleep(SETTLE_MS);
+  const gateways = await residentSet(kubectl, GATEWAYS);
   const operator: number[] = [];
   const agent: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
@@ -47,7 +49,6 @@ async function measure(cluster: Cluster, kubectl: Kubectl, rounds: number): Prom
     operator.push(...(await residentSet(kubectl, OPERATOR)));
     agent.push(...(await residentSet(kubectl, AGENT)));
   }
-  const gateways = await residentSet(kubectl, GATEWAYS);
 
   // It would take the slices away again: their nodes do not exist.
   await kubectl.run(["scale", "deployments", "--all", "-n", OPERATOR.namespace, "--replicas=0"]);
@@ -55,13 +56,18 @@ async function measure(cluster: Cluster, kubectl: Kubectl, rounds: number): Prom
   await crowd(cluster, "slices", SLICES);
   await restart(kubectl, GATEWAYS);
   await sleep(SETTLE_MS);
-  const agentAlone = await residentSet(kubectl, AGENT);
   const crowded = await residentSet(kubectl, GATEWAYS);
 
   await crowd(cluster, "pods", STRANDED_PODS);
   await sleep(SETTLE_MS);
-  const agentGrowth = growth(agentAlone, await residentSet(kubectl, AGENT));
   const gatewayGrowth = growth(crowded, await residentSet(kubectl, GATEWAYS));
+  const crowdedAgent: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    await restart(kubectl, AGENT);
+    await sleep(SETTLE_MS);
+    crowdedAgent.push(...(await residentSet(kubectl, AGENT)));
+  }
+  const agentGrowth = growth(agent, crowdedAgent);
 
   const limited: readonly (readonly [Series, Limit])[] = [
     [megabytes("operator", operator), { atMost: 120 }],
@@ -83,7 +89,7 @@ function megabytes(name: string, samples: Samples): Series {
   return { name, unit: "MB", samples };
 }
 
-/** Of each process, in the order of the samples. */
+/** From one sample to the other, in their order. */
 function growth(before: Samples, after: Samples): number[] {
   return after.map((value, index) => value - (before[index] ?? Number.NaN));
 }

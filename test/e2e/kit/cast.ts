@@ -3,7 +3,7 @@ import { clientOf, egress, namespace, nodeShell, probePod, probeProgram } from "
 import { nodeShellName } from "../../workload/node-shell.ts";
 import { WHOAMI_PORT } from "../../workload/probe-pod.ts";
 import type { InternetAccess } from "./internet.ts";
-import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./names.ts";
+import { INTERNET_EGRESS, NAMESPACE, NAMESPACES, OFFICE_EGRESS } from "./names.ts";
 import type { World } from "./world.ts";
 
 /** The pods that stay up for all test files: starting one takes seconds. */
@@ -46,7 +46,7 @@ export async function setTheStage(
   { image, nodes, internet }: Pick<World, "image" | "nodes" | "internet">,
 ): Promise<void> {
   const [first = "", second = first] = nodes;
-  await kubectl.apply(...[NAMESPACE, INTERNET_EGRESS.namespace, OFFICE_EGRESS.namespace].map(namespace));
+  await kubectl.apply(...NAMESPACES.map(namespace));
   await kubectl.apply(
     egress(INTERNET_EGRESS, { destinations: ["0.0.0.0/0", "::/0"], replicas: 2 }),
     egress(OFFICE_EGRESS, {

@@ -60,6 +60,25 @@ export class Internet {
     return Datagrams.parse(JSON.parse(seen)).map(({ source }) => source);
   }
 
+  /**
+   * Counts packets that reach the internet while something is done.
+   *
+   * @returns how many have a source address of each of the pods, in their order
+   */
+  async packetsFrom(pods: readonly BothFamilies[], task: () => Promise<void>): Promise<number[]> {
+    const rules = pods.flatMap(({ ipv4, ipv6 }) => [`ip saddr ${ipv4} counter`, `ip6 saddr ${ipv6} counter`]);
+    const chain = `chain arrivals { type filter hook prerouting priority raw; ${rules.join("; ")}; }`;
+    await this.run("nft", `table inet count { ${chain}; }`);
+    try {
+      await task();
+      const counters = (await this.run("nft", "list", "table", "inet", "count")).matchAll(/packets (\d+)/g);
+      const counts = [...counters].map(([, count]) => Number(count));
+      return pods.map((_, index) => (counts[2 * index] ?? 0) + (counts[2 * index + 1] ?? 0));
+    } finally {
+      await this.run("nft", "delete", "table", "inet", "count");
+    }
+  }
+
   /** Runs a command out there. */
   async run(...command: readonly string[]): Promise<string> {
     const [file, ...args] = [...this.#inside, ...command] as [string, ...string[]];

@@ -11,3 +11,6 @@ export const OFFICE_EGRESS = { namespace: "office-egress", name: "nat" } as cons
 
 /** Where the test pods live. */
 export const NAMESPACE = "e2e";
+
+/** All namespaces that the tests make. */
+export const NAMESPACES = [NAMESPACE, INTERNET_EGRESS.namespace, OFFICE_EGRESS.namespace] as const;

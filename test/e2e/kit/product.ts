@@ -1,5 +1,7 @@
+import { z } from "zod";
+import { waitUntil } from "../../system/wait-until.ts";
 import { RELEASE } from "../../workload/chart.ts";
-import { kubectl } from "./world.ts";
+import { kubectl, nodeOf } from "./world.ts";
 
 const AGENTS = ["daemonset/egress-nat-node-agent", "-n", RELEASE.namespace] as const;
 const ABSENT = { spec: { template: { spec: { nodeSelector: { "e2e/no-such-node": "true" } } } } };
@@ -26,11 +28,61 @@ export async function operatorReady(): Promise<void> {
   await kubectl.run(["rollout", "status", ...deployment, "--timeout=180s"], { timeoutMs: 200_000 });
 }
 
-/** Ends the pods of one of the product's programs without giving them time; what owns them starts new ones. */
-export async function killPods(program: "node-agent" | "operator"): Promise<void> {
-  await kubectl.run(["delete", "pods", ...podsOf(program), "--grace-period=0", "--force"]);
+type Program = "node-agent" | "operator";
+
+const Pods = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ uid: z.string() }),
+      spec: z.object({ nodeName: z.string() }),
+      status: z.object({
+        containerStatuses: z.array(z.object({ restartCount: z.int(), ready: z.boolean() })).default([]),
+      }),
+    }),
+  ),
+});
+
+/** Kills all processes of one of the product's programs with SIGKILL, and waits until the kubelets' new ones are ready. */
+export async function killProcesses(program: Program): Promise<void> {
+  const victims = await statesOf(program);
+  await Promise.all([...victims].map(async ([uid, { node }]) => (await nodeOf({ node })).run(killPod(uid))));
+  const areBack = async () => {
+    const states = await statesOf(program);
+    return [...victims].every(([uid, { restarts }]) => {
+      const state = states.get(uid);
+      return state !== undefined && state.restarts > restarts && state.ready;
+    });
+  };
+  await waitUntil(areBack, { what: `${program} after SIGKILL`, timeoutMs: 180_000, intervalMs: 500 });
 }
 
-function podsOf(program: "node-agent" | "operator"): string[] {
+/** A script that kills the program of a pod, which its cgroup names; the sandbox stays. */
+function killPod(uid: string): string {
+  return `
+    killed=
+    for process in /proc/[0-9]*; do
+      if grep -q 'pod${uid.replaceAll("-", "[-_]")}' "$process/cgroup" && grep -q /app/main.js "$process/cmdline"; then
+        kill -KILL "\${process#/proc/}"
+        killed=yes
+      fi
+    done 2>/dev/null
+    [ "$killed" = yes ]`;
+}
+
+/** How the pods of a program are, by their uids. */
+async function statesOf(program: Program) {
+  const { items } = await kubectl.get(Pods, "pods", ...podsOf(program));
+  return new Map(
+    items.map(({ metadata, spec, status }) => {
+      const [container] = status.containerStatuses;
+      return [
+        metadata.uid,
+        { node: spec.nodeName, restarts: container?.restartCount ?? 0, ready: container?.ready ?? false },
+      ];
+    }),
+  );
+}
+
+function podsOf(program: Program): string[] {
   return ["-n", RELEASE.namespace, "-l", `app.kubernetes.io/component=${program}`];
 }
