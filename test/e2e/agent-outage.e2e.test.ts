@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitUntil } from "../system/wait-until.ts";
 import { clientOf, probePod, scriptPod } from "../workload/manifests.ts";
@@ -8,6 +9,8 @@ import { bringBackNodeAgents, takeAwayNodeAgents } from "./kit/product.ts";
 import { tracesOf } from "./kit/traces.ts";
 import { Transfers } from "./kit/transfers.ts";
 import { describeOnline, kubectl, nodeOf, player, podEvents, sliceAddresses, world } from "./kit/world.ts";
+
+const LOOK_INTERVAL_MS = 1000;
 
 /** Where host-local keeps, for each range, the address that it gave out last (plugins/ipam/host-local). */
 const HOST_LOCAL = "/host/var/lib/cni/networks";
@@ -88,8 +91,11 @@ async function pluginUntil(done: Promise<unknown>): Promise<Set<string>> {
   const seen = new Set<string>();
   let isDone = false;
   const look = async () => {
-    do seen.add((await pluginOnNodes()).join(", "));
-    while (!isDone);
+    while (!isDone) {
+      seen.add((await pluginOnNodes()).join(", "));
+      // Each look costs an emulated node what a starting agent needs.
+      await sleep(LOOK_INTERVAL_MS);
+    }
   };
   const noteEnd = () => {
     isDone = true;

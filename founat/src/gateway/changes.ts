@@ -27,7 +27,9 @@ export function gatewayChanges(plan: GatewayPlan, state: GatewayState): GatewayC
   const lines6 = routingLines("ipv6", plan, state, GATEWAY_TABLES, links.replaced);
   const removals = linkRemovals(plan, state);
   // A link that the new packet filter knows nothing of would bring in packets without their check.
-  const stops = leftoverLinks(plan, state).map((name) => `link set ${name} down`);
+  const stops = leftoverLinks(plan, state)
+    .filter(({ up }) => up)
+    .map(({ name }) => `link set ${name} down`);
   return {
     differences: [
       ...table,

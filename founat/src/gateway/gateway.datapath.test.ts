@@ -334,9 +334,10 @@ describe("with two clients", () => {
         .map(([, name]) => name)
         .filter((name) => !table.includes(`chain ${name}_ingress`));
     };
-    for (let done = false; !done; ) {
+    for (let done = false, kills = 0; !done; kills += 1) {
+      expect(kills).toBeLessThan(20);
       const killed = new Gateway(gatewayConfig({ sourcePortAuto: true }), {
-        kernel: interruptedKernel(kernelOf("gateway"), 1),
+        kernel: interruptedKernel(kernelOf("gateway"), 3),
         logger: silent,
       });
       done = await killed.init().then(

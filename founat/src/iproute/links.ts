@@ -168,19 +168,17 @@ export function linkRemovals(
       .filter(({ port, family, protocol }) => ports.has(port) && protocol === TUNNEL_PROTOCOLS[family])
       .filter((actual) => !wanted.fouPorts.some((port) => samePort(port, actual)))
       .map((actual) => portCommand("del", actual)),
-    ...leftoverLinks(wanted, state).map((name) => `link del ${name}`),
+    ...leftoverLinks(wanted, state).map(({ name }) => `link del ${name}`),
   ];
 }
 
-/** The names of our links that no plan wants any more. */
+/** Our links that the plan does not want. */
 export function leftoverLinks(
   wanted: { readonly links: readonly TunnelLink[] },
   state: NetworkState,
-): string[] {
+): LinkState[] {
   const names = new Set(wanted.links.map(linkName));
-  return tunnelLinks(state)
-    .map(({ name }) => name)
-    .filter((name) => !names.has(name));
+  return tunnelLinks(state).filter(({ name }) => !names.has(name));
 }
 
 function tunnelLinks(state: NetworkState): LinkState[] {

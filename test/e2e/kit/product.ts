@@ -53,7 +53,7 @@ export async function killProcesses(program: Program): Promise<void> {
       return state !== undefined && state.restarts > restarts && state.ready;
     });
   };
-  await waitUntil(areBack, { what: `${program} after SIGKILL`, timeoutMs: 180_000, intervalMs: 500 });
+  await waitUntil(areBack, { what: `${program} after SIGKILL`, timeoutMs: 180_000, intervalMs: 1000 });
 }
 
 /** A script that kills the program of a pod, which its cgroup names; the sandbox stays. */

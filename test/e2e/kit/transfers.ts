@@ -5,8 +5,8 @@ import { ECHO_PORT, type Internet } from "./internet.ts";
 
 const INTERVAL_MS = 250;
 const PATIENCE_MS = 30_000;
-/** Emulated nodes stall for seconds under load; what tests take away is gone for longer than this. */
-const LONGEST_PAUSE_S = 20;
+/** Half of the apiserver's outage. Emulated nodes stall for seconds under load. */
+const LONGEST_PAUSE_S = 30;
 
 /** Endless transfers between clients and the internet, v4 and v6. */
 export class Transfers {
