@@ -20,6 +20,7 @@ import {
   seenBy,
   serve,
 } from "../testing/topology.ts";
+import type { GatewayConfig } from "./config.ts";
 import { Gateway } from "./gateway.ts";
 import { prepareGatewayNetns } from "./netns.ts";
 
@@ -52,6 +53,21 @@ async function establishedTalks(times: number): Promise<Promise<string>[]> {
   return talks;
 }
 
+/** Runs an init that is killed after some writing commands, and says whether it came to its end. */
+function initUntilKilled(config: GatewayConfig, commands: number): Promise<boolean> {
+  const killed = new Gateway(config, {
+    kernel: interruptedKernel(kernelOf("gateway"), commands),
+    logger: silent,
+  });
+  return killed.init().then(
+    () => true,
+    (error) => {
+      expect(error).toBeInstanceOf(Interrupted);
+      return false;
+    },
+  );
+}
+
 const clientElements = () => inside("gateway", "nft list map inet egress_nat_gateway clients4");
 
 beforeAll(buildTopology);
@@ -76,17 +92,7 @@ test("an init that is killed again and again ends in the same state as one that 
       )
     ).replaceAll(/^\d+: /gm, "");
   await prepareGatewayNetns(kernelOf("gateway"));
-  for (let done = false; !done; ) {
-    done = await newGateway(interruptedKernel(kernelOf("gateway"), 3))
-      .init()
-      .then(
-        () => true,
-        (error) => {
-          expect(error).toBeInstanceOf(Interrupted);
-          return false;
-        },
-      );
-  }
+  while (!(await initUntilKilled(gatewayConfig(), 3)));
   const state = await everything();
   const kernel = countingKernel(kernelOf("gateway"));
   await newGateway(kernel).init();
@@ -336,14 +342,7 @@ describe("with two clients", () => {
     };
     for (let done = false, kills = 0; !done; kills += 1) {
       expect(kills).toBeLessThan(20);
-      const killed = new Gateway(gatewayConfig({ sourcePortAuto: true }), {
-        kernel: interruptedKernel(kernelOf("gateway"), 3),
-        logger: silent,
-      });
-      done = await killed.init().then(
-        () => true,
-        () => false,
-      );
+      done = await initUntilKilled(gatewayConfig({ sourcePortAuto: true }), 3);
       expect(await unguarded()).toEqual([]);
     }
     await newGateway().init();
