@@ -96,7 +96,7 @@ def resolve(name):
     return {"addresses": sorted({a[4][0] for a in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)})}
 
 
-def run(command, timeout=30):
+def run(command, timeout=120):
     """Runs a command."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     return {"code": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
