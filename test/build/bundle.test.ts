@@ -6,24 +6,37 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { bundleProgram } from "./bundle.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
+const PROGRAMS = ["operator", "egress-pod", "client-sidecar"];
 const MISCONFIGURED = 78;
 
 let folder: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "bundle-"));
-  for (const program of ["operator", "egress-pod", "client-sidecar"]) {
+  for (const program of PROGRAMS) {
     await bundleProgram(join(ROOT, program, "src/main.ts"), join(folder, program));
   }
 }, 60_000);
 
 afterAll(() => rm(folder, { recursive: true }));
 
-test.each(["operator", "egress-pod", "client-sidecar"])("%s runs without node_modules", async (program) => {
+test.each(PROGRAMS)("%s runs without node_modules", async (program) => {
   const main = join(folder, program, "main.js");
   // The images compile their programs by this very call.
   const { exitCode } = await execa(process.execPath, [main, "serve"], { extendEnv: false, reject: false });
   expect(exitCode).toBe(MISCONFIGURED);
+});
+
+test.each(PROGRAMS)("%s starts without loading the fetch of Node", async (program) => {
+  const listModules =
+    'data:text/javascript,process.on("exit",()=>console.error(process.moduleLoadList.join()))';
+  const main = join(folder, program, "main.js");
+  const { stderr } = await execa(process.execPath, ["--import", listModules, main, "serve"], {
+    extendEnv: false,
+    reject: false,
+  });
+  expect(stderr).toContain("NativeModule https");
+  expect(stderr).not.toContain("undici");
 });
 
 test.each(["egress-pod", "client-sidecar"])(

@@ -57,7 +57,7 @@ async function lint({ root, signal, fix }: StageContext): Promise<Tally> {
   const others = await runChecks(
     [
       { title: "format and lint rules", command: ["biome", "check", ...(fix ? ["--write"] : []), "."] },
-      { title: "promises", command: ["eslint", ...(fix ? ["--fix"] : []), "."] },
+      { title: "promises", command: ["oxlint", "--type-aware", ...(fix ? ["--fix"] : [])] },
       {
         title: "generated files",
         command: [...NODE, "crds/src/generate/main.ts", ...(fix ? [] : ["--check"])],
