@@ -23,7 +23,13 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           include: ["*/src/**/*.test.ts", "test/**/*.test.ts"],
-          exclude: ["**/node_modules/**", "**/*.api.test.ts", "**/*.datapath.test.ts", "test/e2e/**"],
+          exclude: [
+            "**/node_modules/**",
+            "**/*.api.test.ts",
+            "**/*.datapath.test.ts",
+            "**/*.systems.test.ts",
+            "test/e2e/**",
+          ],
         },
       },
       {
@@ -44,6 +50,14 @@ export default defineConfig({
           maxWorkers: SLOTS,
           include: ["*/src/**/*.datapath.test.ts", "test/**/*.datapath.test.ts"],
           globalSetup: "test/datapath/virtual-machine.ts",
+        },
+      },
+      {
+        ...source,
+        test: {
+          ...onRealSystems,
+          name: "systems",
+          include: ["test/**/*.systems.test.ts"],
         },
       },
       {

@@ -4,7 +4,7 @@ export interface Command {
   readonly args: readonly string[];
   /** Text for standard input. */
   readonly input?: string;
-  /** Its failure is an answer too: an empty one. */
+  /** Its failure is an answer too: what it has printed by then, mostly nothing. */
   readonly mayFail?: boolean;
 }
 

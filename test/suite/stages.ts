@@ -1,5 +1,6 @@
 import { removeCluster } from "../cluster/cluster.ts";
 import { helmBinary } from "../cluster/kubectl.ts";
+import { PAIR } from "../cluster/pair.ts";
 import { CLUSTER } from "../e2e/kit/names.ts";
 import { settingsFrom } from "../e2e/kit/settings.ts";
 import { runChecks } from "./checks.ts";
@@ -42,8 +43,9 @@ export const STAGES: readonly Stage[] = [
   e2eStage("the installed product on a real cluster"),
 ];
 
-/** What `npm run test:nightly` adds: the same cluster cases at length, and on clusters of another make. */
+/** What `npm run test:nightly` adds: systems of another make, and the cases of the cluster at length. */
 export const NIGHTLY_STAGES: readonly Stage[] = [
+  endingClusters(() => PAIR, vitestStage("systems", "two test clusters side by side; a kernel without IPv6")),
   e2eStage("at length", { name: "e2e-long", environment: { E2E_LENGTH: "long" } }),
   e2eStage("kube-proxy in iptables mode, a cluster outside RFC 1918", {
     name: "e2e-iptables",
@@ -84,16 +86,25 @@ function vitestStage(project: string, summary: string, options: VitestOptions = 
 }
 
 function e2eStage(summary: string, options: VitestOptions = {}): Stage {
-  const stage = vitestStage("e2e", summary, options);
+  return endingClusters(
+    () => {
+      const { kubeconfig, keptCluster } = settingsFrom(process.env);
+      return kubeconfig === undefined && keptCluster === undefined ? [CLUSTER] : [];
+    },
+    vitestStage("e2e", summary, options),
+  );
+}
+
+/** Vitest does not take away what it has set up when it is interrupted, or when setting it up fails halfway. */
+function endingClusters(names: () => readonly string[], stage: Stage): Stage {
   return {
     ...stage,
     run: async (context) => {
-      const { kubeconfig, keptCluster } = settingsFrom(process.env);
+      const clusters = names();
       try {
         return await stage.run(context);
       } finally {
-        // vitest does not take away what it has set up when it is interrupted, or when setting it up fails halfway.
-        if (kubeconfig === undefined && keptCluster === undefined) await removeCluster(CLUSTER);
+        for (const name of clusters) await removeCluster(name);
       }
     },
   };

@@ -30,6 +30,8 @@ export interface VirtualMachineOptions {
   readonly disks?: readonly string[];
   /** Folders of the host, writable and uncached, at the same path in the machine. */
   readonly shares?: readonly string[];
+  /** To boot it with, besides those that every machine has. */
+  readonly kernelParameters?: readonly string[];
   /** TCP port on the namespace's loopback that leads to the exec server: one for each machine of a namespace. */
   readonly execPort?: number;
 }
@@ -173,7 +175,7 @@ export function qemuCommand(
   kit: VirtualMachineKit,
   accelerator: Accelerator,
 ): readonly string[] {
-  const { taps = [], disks = [], shares = [] } = options;
+  const { taps = [], disks = [], shares = [], kernelParameters: given = [] } = options;
   const share = (path: string, tag: string, flags: string): readonly string[] => [
     "-virtfs",
     `local,path=${path},mount_tag=${tag},id=${tag},security_model=none,multidevs=remap${flags}`,
@@ -199,6 +201,7 @@ export function qemuCommand(
       "tsc=reliable",
       "norandmaps",
     ],
+    ...given,
     ...Object.entries(environment).map(([name, value]) => `"${name}=${value}"`),
   ];
   return [

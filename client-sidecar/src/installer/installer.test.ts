@@ -170,7 +170,7 @@ describe("kernel modules", () => {
   it("that are not there yet are loaded", async () => {
     const loaded: string[] = [];
     const load = async (module: string) => void loaded.push(module);
-    await installModules({ load, isLoaded: (module) => module === "fou" });
+    await installModules({ load, isLoaded: (module) => module === "fou", hasIpv6: () => true });
     expect(loaded).toEqual(expect.arrayContaining(["fou6", "ipip", "ip6_tunnel", "nf_tables", "nft_masq"]));
     expect(loaded).not.toContain("fou");
   });
@@ -178,15 +178,26 @@ describe("kernel modules", () => {
   it("that cannot be loaded are all named, with the package that holds them", async () => {
     const load = (module: string) =>
       module.startsWith("fou") ? Promise.reject(new Error(`Module ${module} not found`)) : Promise.resolve();
-    await expect(installModules({ load, isLoaded: () => false })).rejects.toThrow(
+    await expect(installModules({ load, isLoaded: () => false, hasIpv6: () => true })).rejects.toThrow(
       /has no fou, fou6: .*linux-image-amd64.*linux-modules-extra.*kernel-modules-extra/,
     );
+  });
+
+  it("of IPv6 are left alone where the kernel knows no IPv6", async () => {
+    const loaded: string[] = [];
+    const load = async (module: string) => void loaded.push(module);
+    await installModules({ load, isLoaded: () => false, hasIpv6: () => false });
+    expect(loaded).toEqual(expect.arrayContaining(["fou", "ipip", "nf_tables"]));
+    expect(loaded).not.toEqual(expect.arrayContaining(["fou6"]));
+    expect(loaded).not.toEqual(expect.arrayContaining(["ip6_tunnel"]));
   });
 
   it("of the fast path may be missing", async () => {
     const load = (module: string) =>
       module.includes("flow") ? Promise.reject(new Error(`Module ${module} not found`)) : Promise.resolve();
-    await expect(installModules({ load, isLoaded: () => false })).resolves.toBeUndefined();
+    await expect(
+      installModules({ load, isLoaded: () => false, hasIpv6: () => true }),
+    ).resolves.toBeUndefined();
   });
 });
 

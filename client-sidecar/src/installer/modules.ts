@@ -8,10 +8,12 @@ import { InstallError } from "./error.ts";
 
 /** Nothing loads these by itself in a pod's network namespace: tunnels, and what the rule sets use. */
 const MODULES: readonly string[] = [
-  ...["fou", "fou6", "ipip", "ip6_tunnel"],
+  ...["fou", "ipip"],
   ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_fib_inet", "nft_masq", "nft_reject_inet"],
   "nf_conntrack_netlink",
 ];
+
+const IPV6_MODULES: readonly string[] = ["fou6", "ip6_tunnel"];
 
 /** The gateway's fast path. A kernel without it asks the rules for each packet. */
 const FAST_PATH_MODULES: readonly string[] = ["nf_flow_table_inet", "nft_flow_offload"];
@@ -25,11 +27,14 @@ export interface ModuleEffects {
   readonly load: (module: string) => Promise<void>;
   /** Whether it is in the kernel, as a module or built in. */
   readonly isLoaded: (module: string) => boolean;
+  /** Whether the kernel knows IPv6: not one that was booted with `ipv6.disable=1`. */
+  readonly hasIpv6: () => boolean;
 }
 
 const ofThisNode: ModuleEffects = {
   load: async (module) => void (await promisify(execFile)("modprobe", ["--", module])),
   isLoaded: (module) => existsSync(`/sys/module/${module}`),
+  hasIpv6: () => existsSync("/proc/net/if_inet6"),
 };
 
 /**
@@ -37,11 +42,12 @@ const ofThisNode: ModuleEffects = {
  *
  * @throws InstallError `modules-missing` that names every module that cannot be loaded, and the remedy
  */
-export async function installModules({ load, isLoaded }: ModuleEffects = ofThisNode): Promise<void> {
+export async function installModules({ load, isLoaded, hasIpv6 }: ModuleEffects = ofThisNode): Promise<void> {
   const failures = new Map<string, unknown>();
-  for (const module of [...MODULES, ...FAST_PATH_MODULES].filter((name) => !isLoaded(name))) {
+  const needed = [...MODULES, ...(hasIpv6() ? IPV6_MODULES : [])];
+  for (const module of [...needed, ...FAST_PATH_MODULES].filter((name) => !isLoaded(name))) {
     await load(module).catch((error: unknown) => {
-      if (MODULES.includes(module)) failures.set(module, error);
+      if (needed.includes(module)) failures.set(module, error);
     });
   }
   if (failures.size === 0) return;

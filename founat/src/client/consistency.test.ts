@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { lastAddress, PRIVATE_RANGES, parseAddress, parseCidr } from "../cidr.ts";
+import { FAMILIES } from "../family.ts";
 import type { Route } from "../iproute/routes.ts";
 import { aroundBoundaries, holds, type Situation, situation } from "../testing/arbitrary.ts";
 import { type ClientPlan, NARROW_TABLE, planClient, WIDE_TABLE } from "./plan.ts";
@@ -19,7 +20,7 @@ function planFor({ carriers, clusterRanges, mainRoutes }: Situation): ClientPlan
     originatingOnly: true,
   }));
   const uplink = { name: "eth0", mtu: 1500, addresses: { ipv4: "100.127.1.1" } };
-  return planClient({ uplink: "eth0", egresses, clusterRanges }, { uplink, mainRoutes });
+  return planClient({ uplink: "eth0", egresses, clusterRanges }, { uplink, mainRoutes, families: FAMILIES });
 }
 
 /** As the kernel does it: rules in order, in each table the longest prefix, and of equals the best metric. */

@@ -16,6 +16,7 @@ const NOTHING = {
 const facts: ClientFacts = {
   uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.1.7", ipv6: "fd00:244:1::7" } },
   mainRoutes: ["10.244.1.0/24", "fd00:244:1::/64", "fe80::/64"],
+  families: ["ipv4", "ipv6"],
 };
 
 function egress(changes: Partial<ClientEgress>): ClientEgress {

@@ -36,6 +36,8 @@ export interface ClientFacts {
   readonly uplink: { readonly name: string; readonly mtu: number; readonly addresses: Addresses };
   /** Destinations of the main table's routes (CIDRs), but for default routes. */
   readonly mainRoutes: readonly string[];
+  /** For which the kernel has routes and rules. */
+  readonly families: readonly Family[];
 }
 
 /** All that a client's network namespace holds for its Egresses. */
@@ -65,14 +67,16 @@ export function planClient(config: ClientConfig, facts: ClientFacts): ClientPlan
   const families = FAMILIES.map((family) => planFamily(family, config, facts, mark)).filter(({ decisions }) =>
     decisions.some(({ carrier }) => carrier !== undefined),
   );
-  const links = families.flatMap(({ links }) => links);
+  // Both are guarded, come what may.
+  const routed = families.filter(({ family }) => facts.families.includes(family));
+  const links = routed.flatMap(({ links }) => links);
   return {
     guard: guardTable({ config, mark, port, families }),
-    fouPorts: families.filter(({ links }) => links.length > 0).map(({ family }) => ({ family, port })),
+    fouPorts: routed.filter(({ links }) => links.length > 0).map(({ family }) => ({ family, port })),
     links,
-    bypassRules: families.flatMap(({ bypassRules }) => bypassRules),
-    routes: families.flatMap(({ routes }) => routes),
-    rules: families.flatMap(({ rules }) => rules),
+    bypassRules: routed.flatMap(({ bypassRules }) => bypassRules),
+    routes: routed.flatMap(({ routes }) => routes),
+    rules: routed.flatMap(({ rules }) => rules),
     // Inbound flows arrive on the uplink from addresses that routes lead to the tunnel for, and routers' ICMP errors
     // in the tunnel from addresses that none does. Strict checks of the reverse path would drop them.
     sysctls: Object.fromEntries(

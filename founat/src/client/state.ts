@@ -6,7 +6,7 @@ import { type NftTableState, parseTable } from "../nft/state.ts";
 import type { ClientConfig } from "./config.ts";
 import { CLIENT_TABLE } from "./guard.ts";
 import type { ClientFacts } from "./plan.ts";
-import { relevantSysctls } from "./sysctls.ts";
+import { familiesOf, relevantSysctls } from "./sysctls.ts";
 
 /** What the kernel holds of one client. */
 export interface ClientState extends NetworkState {
@@ -35,7 +35,7 @@ export async function readClientState(kernel: Kernel, config?: ClientConfig): Pr
 /**
  * @throws FounatError `uplink-missing` when the interface is not there
  */
-export function clientFacts(state: NetworkState, uplink: string): ClientFacts {
+export function clientFacts(state: ClientState, uplink: string): ClientFacts {
   const link = state.links.find(({ name }) => name === uplink);
   if (link === undefined) {
     throw new FounatError(
@@ -55,5 +55,6 @@ export function clientFacts(state: NetworkState, uplink: string): ClientFacts {
     mainRoutes: state.routes
       .filter(({ table, destination }) => table === MAIN_TABLE && !destination.endsWith("/0"))
       .map(({ destination }) => destination),
+    families: familiesOf(state.sysctls),
   };
 }

@@ -25,11 +25,9 @@ export class HeartbeatResponder {
    * @throws the system error (EADDRINUSE and others) when the port cannot be bound
    */
   async listen(): Promise<number> {
-    const { port, host = "::" } = this.#options;
-    const socket = createSocket({ type: host.includes(":") ? "udp6" : "udp4" });
+    const { port, host } = this.#options;
+    const socket = await (host === undefined ? boundToAll(port) : bound(port, host));
     socket.on("message", (datagram, from) => this.#answer(socket, datagram, from));
-    socket.bind(port, host);
-    await once(socket, "listening");
     // An answer that cannot be sent is an answer that is lost: the prober asks again.
     socket.on("error", () => undefined);
     this.#socket = socket;
@@ -48,4 +46,21 @@ export class HeartbeatResponder {
       socket.send(encodeResponse(request, this.#options.value), from.port, from.address, () => undefined);
     }
   }
+}
+
+async function boundToAll(port: number): Promise<Socket> {
+  try {
+    return await bound(port, "::");
+  } catch (error) {
+    // A kernel without IPv6.
+    if ((error as NodeJS.ErrnoException).code === "EAFNOSUPPORT") return bound(port, "0.0.0.0");
+    throw error;
+  }
+}
+
+async function bound(port: number, host: string): Promise<Socket> {
+  const socket = createSocket({ type: host.includes(":") ? "udp6" : "udp4" });
+  socket.bind(port, host);
+  await once(socket, "listening");
+  return socket;
 }

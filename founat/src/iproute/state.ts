@@ -70,14 +70,17 @@ export interface NetworkState {
   readonly fouPorts: readonly FouPortState[];
 }
 
-/** The steps whose output {@link parseNetworkState} takes. `ip rule` shows one family at a time. */
+/**
+ * The steps whose output {@link parseNetworkState} takes. `ip rule` shows one family at a time, and a kernel without IPv6
+ * refuses to show it.
+ */
 export const READ_NETWORK_STATE: readonly Step[] = [
   {
     file: "ip",
     args: ["-N", "-json", "-details", "-batch", "-"],
     input: "addr show\nroute show table all\nfou show\nrule show\n",
   },
-  { file: "ip", args: ["-6", "-N", "-json", "-details", "rule", "show"] },
+  { file: "ip", args: ["-6", "-N", "-json", "-details", "rule", "show"], mayFail: true },
 ];
 
 const GLOBAL_SCOPE = "0";
@@ -157,7 +160,7 @@ const FouPort = z.object({ port: z.number(), ipproto: z.number(), family: z.stri
  */
 export function parseNetworkState(outputs: readonly string[]): NetworkState {
   const [links, routes, fouPorts, rules4] = jsonArrays(outputs[0] ?? "");
-  const [rules6] = jsonArrays(outputs[1] ?? "");
+  const [rules6] = jsonArrays(complete(outputs[1] ?? ""));
   return {
     links: parse(z.array(Link), links).map(linkState),
     routes: parse(z.array(Route), routes).map(routeState),
@@ -171,6 +174,11 @@ export function parseNetworkState(outputs: readonly string[]): NetworkState {
       protocol: ipproto,
     })),
   };
+}
+
+/** What `ip -json` printed of a list; nothing where the kernel refused it after the first bracket. */
+function complete(output: string): string {
+  return output.trimEnd().endsWith("]") ? output : "";
 }
 
 // `ip -json -batch` prints one array for each line of the batch that has something to show, or nothing at all.
