@@ -47,11 +47,12 @@ const PROBES = {
     timeoutSeconds: 5,
     failureThreshold: 3,
   },
+  // As kubeadm's own: a node that is short of processor time is not helped by restarts.
   livenessProbe: {
     httpGet: { path: "/healthz", port: "health" },
     periodSeconds: 10,
-    timeoutSeconds: 5,
-    failureThreshold: 5,
+    timeoutSeconds: 15,
+    failureThreshold: 8,
   },
 } satisfies Pick<V1Container, "livenessProbe" | "readinessProbe" | "startupProbe">;
 
