@@ -1,17 +1,27 @@
 import { join } from "node:path";
+import { Command } from "commander";
 import { execa } from "execa";
+import { runCommand } from "../system/run-command.ts";
 import { buildPrograms } from "./index.ts";
 
-// npm run build: type declarations and JavaScript of every workspace, the bundles of the programs, the CNI plugin.
-const started = Date.now();
-const types = execa("tsc", ["--build", "--pretty"], {
-  cwd: join(import.meta.dirname, "../.."),
-  preferLocal: true,
-  stdio: "inherit",
-  reject: false,
-});
-const built = await buildPrograms();
-const { exitCode = 1 } = await types;
-process.exitCode = exitCode;
-const outcome = exitCode === 0 ? built.join(", ") || "everything was up to date" : "there are type errors";
-console.log(`build: ${outcome} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+const program = new Command("npm run build --")
+  .description(
+    "Builds type declarations and JavaScript of every workspace, the bundles of the programs and the CNI plugin.",
+  )
+  .action(async () => {
+    const started = Date.now();
+    const types = execa("tsc", ["--build", "--pretty"], {
+      cwd: join(import.meta.dirname, "../.."),
+      preferLocal: true,
+      stdio: "inherit",
+      reject: false,
+    });
+    const built = await buildPrograms();
+    const { exitCode = 1 } = await types;
+    process.exitCode = exitCode;
+    const outcome =
+      exitCode === 0 ? built.join(", ") || "everything was up to date" : "there are type errors";
+    console.log(`build: ${outcome} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+  });
+
+await runCommand(program);

@@ -29,18 +29,15 @@ export function benchClients(rounds: number): Promise<Report> {
     await writeFile(join(folder, "links.batch"), linksByHand());
     const many: Intake[] = [];
     const few: Intake[] = [];
+    const takingIn = (size: typeof MANY, intakes: Intake[]) => async (): Promise<number> => {
+      const intake = await takeIn(machine, folder, size);
+      intakes.push(intake);
+      return intake.intakeMs;
+    };
     const { gateway, links } = await interleave(rounds, {
-      gateway: async () => {
-        const intake = await takeIn(machine, folder, MANY);
-        many.push(intake);
-        return intake.intakeMs;
-      },
+      gateway: takingIn(MANY, many),
       links: () => makeLinks(machine, folder),
-      fewClients: async () => {
-        const intake = await takeIn(machine, folder, FEW);
-        few.push(intake);
-        return intake.intakeMs;
-      },
+      fewClients: takingIn(FEW, few),
     });
     const series = {
       gateway: milliseconds("gateway takes in 10,000 clients", gateway),

@@ -41,14 +41,7 @@ async function measure(cluster: Cluster, kubectl: Kubectl, rounds: number): Prom
   await gatewaysReady(kubectl, EGRESS);
   await sleep(SETTLE_MS);
   const gateways = await residentSet(kubectl, GATEWAYS);
-  const operator: number[] = [];
-  const agent: number[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    await Promise.all([restart(kubectl, OPERATOR), restart(kubectl, AGENT)]);
-    await sleep(SETTLE_MS);
-    operator.push(...(await residentSet(kubectl, OPERATOR)));
-    agent.push(...(await residentSet(kubectl, AGENT)));
-  }
+  const [operator = [], agent = []] = await ofNewProcesses(kubectl, [OPERATOR, AGENT], rounds);
 
   // It would take the slices away again: their nodes do not exist.
   await kubectl.run(["scale", "deployments", "--all", "-n", OPERATOR.namespace, "--replicas=0"]);
@@ -61,12 +54,7 @@ async function measure(cluster: Cluster, kubectl: Kubectl, rounds: number): Prom
   await crowd(cluster, "pods", STRANDED_PODS);
   await sleep(SETTLE_MS);
   const gatewayGrowth = growth(crowded, await residentSet(kubectl, GATEWAYS));
-  const crowdedAgent: number[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    await restart(kubectl, AGENT);
-    await sleep(SETTLE_MS);
-    crowdedAgent.push(...(await residentSet(kubectl, AGENT)));
-  }
+  const [crowdedAgent = []] = await ofNewProcesses(kubectl, [AGENT], rounds);
   const agentGrowth = growth(agent, crowdedAgent);
 
   const limited: readonly (readonly [Series, Limit])[] = [
@@ -122,6 +110,23 @@ async function podsOf(kubectl: Kubectl, { namespace, selector }: Program): Promi
       status.conditions.some(({ type, status }) => type === "Ready" && status === "True"),
     ]),
   );
+}
+
+/** What a new process of each program holds once it has settled, as often as there are rounds. */
+async function ofNewProcesses(
+  kubectl: Kubectl,
+  programs: readonly Program[],
+  rounds: number,
+): Promise<readonly Samples[]> {
+  const samples = programs.map((): number[] => []);
+  for (let round = 0; round < rounds; round += 1) {
+    await Promise.all(programs.map((program) => restart(kubectl, program)));
+    await sleep(SETTLE_MS);
+    for (const [index, program] of programs.entries()) {
+      samples[index]?.push(...(await residentSet(kubectl, program)));
+    }
+  }
+  return samples;
 }
 
 /** Puts new pods in the place of a program's pods, and waits until they are ready. */
