@@ -1,6 +1,5 @@
 import { type Cluster, removeCluster } from "../cluster/cluster.ts";
-import { upCluster } from "../cluster/up.ts";
-import { imageTarballs } from "../images/index.ts";
+import { upOneNode } from "../cluster/one-node.ts";
 import { installChart } from "../workload/chart.ts";
 import { Kubectl } from "../workload/kubectl.ts";
 
@@ -12,15 +11,7 @@ export async function withCluster<T>(
 ): Promise<T> {
   await removeCluster(NAME);
   try {
-    const cluster = await upCluster({
-      name: NAME,
-      nodes: 1,
-      ranges: "private",
-      proxyMode: "nftables",
-      lifetime: "owner",
-      images: imageTarballs,
-      renderer: "silent",
-    });
+    const cluster = await upOneNode(NAME);
     await installChart(cluster);
     return await measure(cluster, new Kubectl(cluster.kubectlCommand));
   } finally {

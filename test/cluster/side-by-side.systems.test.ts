@@ -1,9 +1,8 @@
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { imageTarballs } from "../images/index.ts";
 import { type Cluster, clusterNames, isUp, removeCluster } from "./cluster.ts";
+import { upOneNode } from "./one-node.ts";
 import { PAIR } from "./pair.ts";
-import { type UpOptions, upCluster } from "./up.ts";
 
 const [A, B] = PAIR;
 
@@ -11,8 +10,8 @@ let a: Cluster;
 let b: Cluster;
 
 beforeAll(async () => {
-  a = await up(A);
-  b = await up(B);
+  a = await upOneNode(A);
+  b = await upOneNode(B);
 });
 
 afterAll(async () => {
@@ -41,13 +40,15 @@ test("a cluster's network has no way out", async () => {
 
 test("up leaves a cluster alone that is up", async () => {
   const before = a.processes();
-  const again = await up(A);
+  const again = await upOneNode(A);
   expect(again.processes()).toEqual(before);
   expect([...before.values()]).not.toContain(undefined);
 });
 
 test("up with other options says how to end the cluster that is there", async () => {
-  await expect(up(A, { proxyMode: "iptables" })).rejects.toThrow(`npm run cluster -- down --name ${A}`);
+  await expect(upOneNode(A, { proxyMode: "iptables" })).rejects.toThrow(
+    `npm run cluster -- down --name ${A}`,
+  );
 });
 
 test("down takes one cluster away with all that is its own, and is done again without harm", async () => {
@@ -60,19 +61,6 @@ test("down takes one cluster away with all that is its own, and is done again wi
   expect(await isUp(B)).toBe(true);
   expect(await readyNodes(b)).toEqual(["node1=True"]);
 });
-
-function up(name: string, other: Partial<UpOptions> = {}): Promise<Cluster> {
-  return upCluster({
-    name,
-    nodes: 1,
-    ranges: "private",
-    proxyMode: "nftables",
-    lifetime: "owner",
-    images: imageTarballs,
-    renderer: "silent",
-    ...other,
-  });
-}
 
 async function readyNodes(cluster: Cluster): Promise<string[]> {
   const ready = '{.metadata.name}={.status.conditions[?(@.type=="Ready")].status}';

@@ -188,8 +188,8 @@ describe("kernel modules", () => {
     const load = async (module: string) => void loaded.push(module);
     await installModules({ load, isLoaded: () => false, hasIpv6: () => false });
     expect(loaded).toEqual(expect.arrayContaining(["fou", "ipip", "nf_tables"]));
-    expect(loaded).not.toEqual(expect.arrayContaining(["fou6"]));
-    expect(loaded).not.toEqual(expect.arrayContaining(["ip6_tunnel"]));
+    expect(loaded).not.toContain("fou6");
+    expect(loaded).not.toContain("ip6_tunnel");
   });
 
   it("of the fast path may be missing", async () => {
