@@ -26,10 +26,10 @@ export const PRIVATE_RANGES = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", 
  * @throws FounatError `invalid-config` when it is no address
  */
 export function parseAddress(address: string): { family: Family; value: bigint } {
-  const isV4 = ipaddr.IPv4.isValidFourPartDecimal(address);
-  if (!isV4 && (!ipaddr.IPv6.isValid(address) || address.includes("%"))) throw notAnAddress(address);
-  const parsed = ipaddr.parse(address);
-  return { family: parsed.kind(), value: toNumber(parsed.toByteArray()) };
+  // Of an address of the other family ipaddr.js finds out by an exception, which costs more than all the rest.
+  if (isIPv4(address)) return { family: "ipv4", value: toNumber(ipaddr.IPv4.parse(address).toByteArray()) };
+  if (!isIPv6(address) || address.includes("%")) throw notAnAddress(address);
+  return { family: "ipv6", value: toNumber(ipaddr.IPv6.parse(address).toByteArray()) };
 }
 
 /**

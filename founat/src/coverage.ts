@@ -147,9 +147,13 @@ export function carriedRanges<C extends Carrier>(
   return mergeRanges(ranges);
 }
 
+/** Of prefixes of one family. */
+function keyOf({ first, length }: Prefix): string {
+  return `${first}/${length}`;
+}
+
 function unique(prefixes: readonly Prefix[]): Prefix[] {
-  const byText = new Map(prefixes.map((prefix) => [formatCidr(prefix), prefix]));
-  return [...byText.values()].sort(byFamilyAndAddress);
+  return [...new Map(prefixes.map((prefix) => [keyOf(prefix), prefix])).values()].sort(byFamilyAndAddress);
 }
 
 // In this order the enclosing prefixes of each one are a stack: thousands of in-cluster ranges stay cheap.
@@ -158,17 +162,17 @@ function withAncestors(
   blocked: readonly Prefix[],
   before: readonly Prefix[],
 ): Boundary[] {
-  const blockedSet = new Set(blocked.map(formatCidr));
-  const beforeSet = new Set(before.map(formatCidr));
+  const blockedKeys = new Set(blocked.map(keyOf));
+  const beforeKeys = new Set(before.map(keyOf));
   const open: Boundary[] = [];
   return boundaries.map((prefix) => {
     while (open.length > 0 && !containsPrefix((open.at(-1) as Boundary).prefix, prefix)) open.pop();
     const parent = open.at(-1);
-    const text = formatCidr(prefix);
+    const key = keyOf(prefix);
     const boundary = {
       prefix,
-      blocked: (parent?.blocked ?? false) || blockedSet.has(text),
-      decidedBefore: (parent?.decidedBefore ?? false) || beforeSet.has(text),
+      blocked: (parent?.blocked ?? false) || blockedKeys.has(key),
+      decidedBefore: (parent?.decidedBefore ?? false) || beforeKeys.has(key),
     };
     open.push(boundary);
     return boundary;

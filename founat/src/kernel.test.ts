@@ -28,6 +28,16 @@ test("each step's output comes back on its own", async () => {
   expect(outputs).toEqual(["one\n", "", "", "two\n"]);
 });
 
+test("a command is run only where the sysctl exists that it is for", async () => {
+  await writeFile(join(sysctlRoot, "net/ipv4/conf/eth0.5/rp_filter"), "2\n");
+  const kernel = kernelHere({ sysctlRoot });
+  const there = { file: "cat", args: [], input: "x", ifSysctl: "net/ipv4/conf/eth0.5/rp_filter" };
+  const absent = { ...there, ifSysctl: "net/ipv6/conf/all/disable_ipv6" };
+  expect(await kernel.run([there])).toEqual(["x\n"]);
+  expect(await kernel.run([absent])).toEqual([""]);
+  expect(await kernel.run([absent, there])).toEqual(["", "x\n"]);
+});
+
 test("what is read comes back in the order it was asked for", async () => {
   await writeFile(join(sysctlRoot, "net/ipv4/conf/eth0.5/rp_filter"), "2\n");
   const outputs = await kernelHere({ sysctlRoot }).read([

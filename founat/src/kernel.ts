@@ -111,7 +111,7 @@ export function kernelThrough(
   const run = async (steps: readonly Step[]): Promise<readonly string[]> => {
     const [first, ...others] = steps;
     if (first === undefined) return [];
-    const isAlone = others.length === 0 && "file" in first;
+    const isAlone = others.length === 0 && "file" in first && first.ifSysctl === undefined;
     return isAlone ? [await runAlone(first)] : runScript(SHELL, steps);
   };
   const kernel: Kernel = {

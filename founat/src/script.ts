@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { FounatError } from "./error.ts";
 import type { ProcessResult } from "./shell.ts";
-import type { Step } from "./step.ts";
+import type { Command, Step } from "./step.ts";
 
 /**
  * Runs steps as one shell script.
@@ -46,10 +46,17 @@ function shellLines(step: Step, separator: string, root: string): string[] {
     // One process for all. The shell's own `read` reads byte by byte, and a sysctl has nothing but its first byte then.
     return [`cd ${quote(root)} && grep -Hs '' ${step.read.map(quote).join(" ")} || true`];
   }
-  const command = [step.file, ...step.args].map(quote).join(" ");
-  const failure = step.mayFail ? " 2>/dev/null || true" : "";
-  if (step.input === undefined) return [`${command} </dev/null${failure}`];
-  return [`${command} <<'${separator}'${failure}`, step.input.replace(/\n?$/, ""), separator];
+  const lines = commandLines(step, separator);
+  return step.ifSysctl === undefined
+    ? lines
+    : [`if [ -e ${quote(`${root}/${step.ifSysctl}`)} ]; then`, ...lines, "fi"];
+}
+
+function commandLines({ file, args, input, mayFail }: Command, separator: string): string[] {
+  const command = [file, ...args].map(quote).join(" ");
+  const failure = mayFail ? " 2>/dev/null || true" : "";
+  if (input === undefined) return [`${command} </dev/null${failure}`];
+  return [`${command} <<'${separator}'${failure}`, input.replace(/\n?$/, ""), separator];
 }
 
 function quote(word: string): string {

@@ -6,6 +6,8 @@ export interface Command {
   readonly input?: string;
   /** Its failure is an answer too: what it has printed by then, mostly nothing. */
   readonly mayFail?: boolean;
+  /** It is run only where this sysctl exists, by its path below /proc/sys; elsewhere its output is empty. */
+  readonly ifSysctl?: string;
 }
 
 /** Sysctls to write: path below /proc/sys, with slashes because interface names may hold dots -> value. */

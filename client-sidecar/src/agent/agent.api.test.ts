@@ -1,7 +1,8 @@
-import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import {
   EGRESS_LABEL,
   EGRESS_RESOURCE,
@@ -20,9 +21,8 @@ import {
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
-import { callAgent } from "../cni/agent-call.ts";
-import { compilePlugin } from "../cni/build.ts";
 import { NodeState } from "../state/node-state.ts";
+import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeGateways } from "../testing/fake-gateways.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
 import { locationsIn } from "../testing/locations.ts";
@@ -49,7 +49,7 @@ const parseSlice = (raw: unknown) => EgressClientSlice.parse(raw);
 
 let transport: Transport;
 let slices: ResourceClient<EgressClientSlice>;
-let plugin: string;
+let plugin: CompiledPlugin;
 let folder: string;
 let state: NodeState;
 let tombstones: Tombstones;
@@ -63,16 +63,12 @@ beforeAll(async () => {
   const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   transport = createTransport({ credentials, logger });
   slices = new ResourceClient(transport, SLICE_RESOURCE, parseSlice);
-  plugin = join(mkdtempSync(join(tmpdir(), "egress-nat-plugin-")), "egress-nat");
-  await compilePlugin({
-    outfile: plugin,
-    entry: join(import.meta.dirname, "../testing/plugin-under-test.ts"),
-  });
+  plugin = await CompiledPlugin.compile();
 });
 
 afterAll(() => {
   transport.close();
-  rmSync(join(plugin, ".."), { recursive: true });
+  plugin.remove();
 });
 
 beforeEach(async () => {
@@ -366,9 +362,9 @@ describe("a running client", () => {
     } as const;
     const pod = { namespace: "apps", name: "heir", uid: "uid-heir" };
     const passedByPlugin = { ...request, pod, addresses: [addressOf("c1")], annotations: annotations("nat") };
-    await expect(callAgent(join(runDirectory, "agent.sock"), passedByPlugin, 10_000)).rejects.toThrow(
-      /10\.244\.0\.1 belongs or belonged to a client/,
-    );
+    const socket = connect(join(runDirectory, "agent.sock"));
+    socket.write(`${JSON.stringify(passedByPlugin)}\n`);
+    expect(await text(socket)).toMatch(/10\.244\.0\.1 belongs or belonged to a client/);
     expect(await run("CHECK", "c1", annotations("nat"))).toMatchObject({ exitCode: 0 });
   });
 
@@ -487,7 +483,6 @@ async function startAgent(): Promise<void> {
   await eventually(() => expect(started.check.ok).toBe(true));
 }
 
-/** Runs the compiled plugin, as a container runtime does. */
 function run(
   command: string,
   id: string,
@@ -496,13 +491,12 @@ function run(
 ): Promise<{ exitCode: number; result: unknown }> {
   const { podNamespace = "apps" } = options;
   const uid = podAnnotations === undefined ? "" : `;K8S_POD_UID=uid-${id}`;
-  const env = {
+  const environment = {
     CNI_COMMAND: command,
     CNI_CONTAINERID: id,
     CNI_NETNS: `/run/netns/${id}`,
     CNI_IFNAME: "eth0",
     CNI_ARGS: `K8S_POD_NAMESPACE=${podNamespace};K8S_POD_NAME=pod-${id}${uid}`,
-    FOLDER: folder,
   };
   const configuration = {
     cniVersion: "1.0.0",
@@ -511,12 +505,7 @@ function run(
     prevResult: options.prevResult ?? prevResult(id),
     ...(podAnnotations && { runtimeConfig: { "io.kubernetes.cri.pod-annotations": podAnnotations } }),
   };
-  return new Promise((resolve) => {
-    const child = execFile(plugin, { env }, (error, stdout) =>
-      resolve({ exitCode: error === null ? 0 : 1, result: stdout === "" ? undefined : JSON.parse(stdout) }),
-    );
-    child.stdin?.end(JSON.stringify(configuration));
-  });
+  return plugin.run(folder, environment, JSON.stringify(configuration));
 }
 
 function add(id: string) {

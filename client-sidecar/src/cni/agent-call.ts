@@ -1,4 +1,3 @@
-import type { Socket } from "node:net";
 import { CniError, CniErrorCode } from "./error.ts";
 import { isObject } from "./json.ts";
 import type { AgentReply, AgentRequest } from "./protocol.ts";
@@ -9,6 +8,27 @@ const MAX_REPLY_LENGTH = 65_536;
 /** What to do where the agent is needed and not there. */
 export const AGENT_REMEDY =
   "look at the agent of this node: kubectl get pods -A -o wide -l app.kubernetes.io/name=egress-nat,app.kubernetes.io/component=node-agent";
+
+/**
+ * Of Bun, which runs the plugin, what is used here (https://bun.com/docs/runtime/networking/tcp): to load its node:net
+ * costs a client's pod more than the rest of the call.
+ */
+declare const Bun: {
+  connect(options: { readonly unix: string; readonly socket: SocketHandler }): Promise<unknown>;
+};
+
+interface SocketHandler {
+  open(socket: Socket): void;
+  drain(socket: Socket): void;
+  data(socket: Socket, chunk: Uint8Array): void;
+  error(socket: Socket, error: Error): void;
+  close(): void;
+}
+
+interface Socket {
+  /** @returns how many bytes it took; it is ready for more when drained */
+  write(bytes: Uint8Array): number;
+}
 
 /** The agent did not answer: it is not there, or hangs. What it was asked may or may not be done. */
 export class AgentUnreachable extends Error {
@@ -24,38 +44,35 @@ export class AgentUnreachable extends Error {
  * @throws CniError as the agent says
  */
 export async function callAgent(socketPath: string, request: AgentRequest, timeoutMs: number): Promise<void> {
-  // Loaded only here: the plugin runs for every pod, most are no clients, and node:net costs milliseconds.
-  const { connect } = await import("node:net");
-  const line = await exchange(connect(socketPath), `${JSON.stringify(request)}\n`, timeoutMs);
+  const line = await exchange(socketPath, `${JSON.stringify(request)}\n`, timeoutMs);
   const reply = parseReply(line);
   if (!reply.ok) throw new CniError(reply.code, reply.message, reply.details);
 }
 
-function exchange(socket: Socket, line: string, timeoutMs: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let received = "";
-    const timer = setTimeout(() => fail(`no answer within ${timeoutMs / 1000} s`), timeoutMs);
-    const end = () => {
-      clearTimeout(timer);
-      socket.destroy();
-    };
-    const fail = (reason: string) => {
-      end();
-      reject(new AgentUnreachable(reason));
-    };
-    socket.setEncoding("utf8");
-    socket.on("connect", () => socket.write(line));
-    socket.on("error", (error) => fail(error.message));
-    socket.on("close", () => fail("the connection was closed before an answer came"));
-    socket.on("data", (chunk: string) => {
-      received += chunk;
+function exchange(socketPath: string, line: string, timeoutMs: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const fail = (reason: string) => reject(new AgentUnreachable(reason));
+  const timer = setTimeout(() => fail(`no answer within ${timeoutMs / 1000} s`), timeoutMs);
+  let unsent: Uint8Array = new TextEncoder().encode(line);
+  const send = (socket: Socket) => {
+    unsent = unsent.subarray(socket.write(unsent));
+  };
+  const decoder = new TextDecoder();
+  let received = "";
+  const socket: SocketHandler = {
+    open: send,
+    drain: send,
+    data: (_, chunk) => {
+      received += decoder.decode(chunk, { stream: true });
       const at = received.indexOf("\n");
-      if (at >= 0) {
-        end();
-        resolve(received.slice(0, at));
-      } else if (received.length > MAX_REPLY_LENGTH) fail("the answer is too long");
-    });
-  });
+      if (at >= 0) resolve(received.slice(0, at));
+      else if (received.length > MAX_REPLY_LENGTH) fail("the answer is too long");
+    },
+    error: (_, error) => fail(error.message),
+    close: () => fail("the connection was closed before an answer came"),
+  };
+  Bun.connect({ unix: socketPath, socket }).catch((error: Error) => fail(error.message));
+  return promise.finally(() => clearTimeout(timer));
 }
 
 function parseReply(line: string): AgentReply {

@@ -1,12 +1,12 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NodeState } from "../state/node-state.ts";
 import { clientRecord } from "../testing/client-record.ts";
+import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeAgent } from "../testing/fake-agent.ts";
 import { locationsIn } from "../testing/locations.ts";
-import { runPlugin } from "./plugin.ts";
 import type { AgentReply } from "./protocol.ts";
 
 const CAPABILITY = "io.kubernetes.cri.pod-annotations";
@@ -36,9 +36,16 @@ const RESULT = {
   unknown: { kept: true },
 };
 
+let plugin: CompiledPlugin;
 let folder: string;
 let state: NodeState;
 let agent: FakeAgent | undefined;
+
+beforeAll(async () => {
+  plugin = await CompiledPlugin.compile();
+});
+
+afterAll(() => plugin.remove());
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-cni-"));
@@ -68,10 +75,9 @@ function configuration(annotations: unknown, fields: object = {}): object {
   };
 }
 
-async function run(stdin: object | string, environment: object = {}) {
+function run(stdin: object | string, environment: object = {}) {
   const text = typeof stdin === "string" ? stdin : JSON.stringify(stdin);
-  const { exitCode, stdout } = await runPlugin({ ...ENVIRONMENT, ...environment }, text, locationsIn(folder));
-  return { exitCode, result: stdout === "" ? undefined : JSON.parse(stdout) };
+  return plugin.run(folder, { ...ENVIRONMENT, ...environment }, text);
 }
 
 describe("ADD of a pod that is no client", () => {
@@ -139,6 +145,13 @@ describe("ADD of a client", () => {
         annotations: CLIENT,
       },
     ]);
+  });
+
+  it("hands over annotations of any length that Kubernetes allows, in as many parts as the socket takes", async () => {
+    const { requests } = await startAgent();
+    const annotations = { "egress.coil.cybozu.com/internet": "é".repeat(125_000) };
+    expect(await run(configuration(annotations))).toEqual({ exitCode: 0, result: RESULT });
+    expect(requests).toMatchObject([{ annotations }]);
   });
 
   it("lets a gateway through to the agent as well", async () => {
@@ -356,7 +369,10 @@ describe("malformed input", () => {
   ])("%s is refused with a code and a message", async (_, stdin, environment, code, message) => {
     const { exitCode, result } = await run(stdin, environment);
     expect(exitCode).toBe(1);
-    expect(result).toMatchObject({ cniVersion: expect.any(String), code });
-    expect(result.msg).toMatch(message);
+    expect(result).toMatchObject({
+      cniVersion: expect.any(String),
+      code,
+      msg: expect.stringMatching(message),
+    });
   });
 });

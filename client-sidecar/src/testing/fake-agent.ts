@@ -8,8 +8,11 @@ export class FakeAgent {
 
   private constructor(reply: AgentReply | "breaks") {
     this.#server = createServer((socket) => {
-      socket.on("data", (chunk) => {
-        this.requests.push(JSON.parse(chunk.toString()));
+      let received = "";
+      socket.setEncoding("utf8").on("data", (chunk: string) => {
+        received += chunk;
+        if (!received.endsWith("\n")) return;
+        this.requests.push(JSON.parse(received));
         if (reply === "breaks") socket.destroy();
         else socket.end(`${JSON.stringify(reply)}\n`);
       });

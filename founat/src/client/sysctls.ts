@@ -1,4 +1,4 @@
-import type { Family } from "../family.ts";
+import { type Family, OF_IPV6 } from "../family.ts";
 import { linkName } from "../iproute/links.ts";
 import type { ClientConfig } from "./config.ts";
 import { type ClientPlan, linkKeys } from "./plan.ts";
@@ -23,16 +23,13 @@ export function sysctlChanges(
   return Object.fromEntries([...wanted, ...present]);
 }
 
-/** It is there where the kernel knows IPv6, whatever its value. */
-const OF_IPV6 = "net/ipv6/conf/all/disable_ipv6";
-
 /** Sysctls whose values {@link sysctlChanges} and {@link familiesOf} want to know. */
 export function relevantSysctls({ uplink, egresses }: ClientConfig): string[] {
   const interfaces = [uplink, ...linkKeys("ipv4", egresses).map(linkName)];
   return [OF_IPV6, "net/core/txrehash", ...interfaces.map((name) => `net/ipv4/conf/${name}/rp_filter`)];
 }
 
-/** The families that the kernel knows: booted with `ipv6.disable=1` it takes no rule and no route of IPv6. */
+/** The families that the kernel knows. */
 export function familiesOf(sysctls: ReadonlyMap<string, string>): Family[] {
   return sysctls.has(OF_IPV6) ? ["ipv4", "ipv6"] : ["ipv4"];
 }

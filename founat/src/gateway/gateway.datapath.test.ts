@@ -53,10 +53,10 @@ async function establishedTalks(times: number): Promise<Promise<string>[]> {
   return talks;
 }
 
-/** Runs an init that is killed after some writing commands, and says whether it came to its end. */
-function initUntilKilled(config: GatewayConfig, commands: number): Promise<boolean> {
+/** Runs an init that is killed after three writing commands, and says whether it came to its end. */
+function initUntilKilled(config: GatewayConfig): Promise<boolean> {
   const killed = new Gateway(config, {
-    kernel: interruptedKernel(kernelOf("gateway"), commands),
+    kernel: interruptedKernel(kernelOf("gateway"), 3),
     logger: silent,
   });
   return killed.init().then(
@@ -92,7 +92,7 @@ test("an init that is killed again and again ends in the same state as one that 
       )
     ).replaceAll(/^\d+: /gm, "");
   await prepareGatewayNetns(kernelOf("gateway"));
-  while (!(await initUntilKilled(gatewayConfig(), 3)));
+  while (!(await initUntilKilled(gatewayConfig())));
   const state = await everything();
   const kernel = countingKernel(kernelOf("gateway"));
   await newGateway(kernel).init();
@@ -342,7 +342,7 @@ describe("with two clients", () => {
     };
     for (let done = false, kills = 0; !done; kills += 1) {
       expect(kills).toBeLessThan(20);
-      done = await initUntilKilled(gatewayConfig({ sourcePortAuto: true }), 3);
+      done = await initUntilKilled(gatewayConfig({ sourcePortAuto: true }));
       expect(await unguarded()).toEqual([]);
     }
     await newGateway().init();

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { canonicalAddress, formatCidr, parseCidr } from "../cidr.ts";
 import { FounatError } from "../error.ts";
-import type { Family } from "../family.ts";
+import { type Family, OF_IPV6 } from "../family.ts";
 import type { Step } from "../step.ts";
 
 /** Routing tables by number, as `ip -N` prints them. */
@@ -70,17 +70,14 @@ export interface NetworkState {
   readonly fouPorts: readonly FouPortState[];
 }
 
-/**
- * The steps whose output {@link parseNetworkState} takes. `ip rule` shows one family at a time, and a kernel without IPv6
- * refuses to show it.
- */
+/** The steps whose output {@link parseNetworkState} takes. `ip rule` shows one family at a time. */
 export const READ_NETWORK_STATE: readonly Step[] = [
   {
     file: "ip",
     args: ["-N", "-json", "-details", "-batch", "-"],
     input: "addr show\nroute show table all\nfou show\nrule show\n",
   },
-  { file: "ip", args: ["-6", "-N", "-json", "-details", "rule", "show"], mayFail: true },
+  { file: "ip", args: ["-6", "-N", "-json", "-details", "rule", "show"], ifSysctl: OF_IPV6 },
 ];
 
 const GLOBAL_SCOPE = "0";
@@ -160,7 +157,7 @@ const FouPort = z.object({ port: z.number(), ipproto: z.number(), family: z.stri
  */
 export function parseNetworkState(outputs: readonly string[]): NetworkState {
   const [links, routes, fouPorts, rules4] = jsonArrays(outputs[0] ?? "");
-  const [rules6] = jsonArrays(complete(outputs[1] ?? ""));
+  const [rules6] = jsonArrays(outputs[1] ?? "");
   return {
     links: parse(z.array(Link), links).map(linkState),
     routes: parse(z.array(Route), routes).map(routeState),
@@ -174,11 +171,6 @@ export function parseNetworkState(outputs: readonly string[]): NetworkState {
       protocol: ipproto,
     })),
   };
-}
-
-/** What `ip -json` printed of a list; nothing where the kernel refused it after the first bracket. */
-function complete(output: string): string {
-  return output.trimEnd().endsWith("]") ? output : "";
 }
 
 // `ip -json -batch` prints one array for each line of the batch that has something to show, or nothing at all.
