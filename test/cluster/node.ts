@@ -1,4 +1,5 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { ipBatch, netnsPath } from "../system/network-namespace.ts";
 import type { ExecOptions, ExecResult } from "../vm/exec-channel.ts";
@@ -10,7 +11,7 @@ import { CNI_CONFLIST, cniConflist, NODE_DISK, nodeFiles } from "./node-files.ts
 import type { ClusterPlan, NodePlan } from "./plan.ts";
 
 const MEMORY_MIB = 3072;
-const CPUS = 2;
+const MAX_CPUS = 2;
 
 /** A node of a cluster: a virtual machine with containerd, kubelet and kube-proxy. */
 export class ClusterNode {
@@ -39,7 +40,7 @@ export class ClusterNode {
       name: this.name,
       folder,
       memoryMiB: MEMORY_MIB,
-      cpus: CPUS,
+      cpus: this.#cpus,
       lifetime,
       netns: netnsPath(netns),
       taps: [{ name: this.plan.tap, mac: this.plan.mac }],
@@ -141,6 +142,12 @@ export class ClusterNode {
       await mkdir(dirname(file), { recursive: true });
       await writeFile(file, text);
     }
+  }
+
+  /** No more than the machine has for each node: emulated processors that wait for each other are slower than fewer. */
+  get #cpus(): number {
+    const share = Math.floor(availableParallelism() / this.#cluster.nodes.length);
+    return Math.max(1, Math.min(share, MAX_CPUS));
   }
 
   get #logFolder(): string {

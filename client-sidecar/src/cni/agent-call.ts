@@ -11,7 +11,7 @@ export const AGENT_REMEDY =
 
 /**
  * Of Bun, which runs the plugin, what is used here (https://bun.com/docs/runtime/networking/tcp): to load its node:net
- * costs a client's pod more than the rest of the call.
+ * costs a client's pod more than the exchange.
  */
 declare const Bun: {
   connect(options: { readonly unix: string; readonly socket: SocketHandler }): Promise<unknown>;
