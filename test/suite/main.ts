@@ -2,13 +2,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Argument, program } from "commander";
-import { NIGHTLY_STAGES, STAGES, type Stage, type StageContext } from "./stages.ts";
+import { NIGHTLY_STAGES, type Plan, STAGES, type Stage, type StageContext } from "./stages.ts";
 import { type StageResult, summary } from "./summary.ts";
 import type { Tally } from "./tally.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-const ALL_STAGES = [...STAGES, ...NIGHTLY_STAGES];
+const ALL_STAGES = [...STAGES, ...NIGHTLY_STAGES].flat();
 
 const EVERY_STAGE = "all";
 const NIGHTLY = "nightly";
@@ -18,10 +18,10 @@ program
   .description(`Runs the test suite, or one stage of it.
 
 Stages of npm test, in order:
-${STAGES.map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`).join("\n")}
+${listOf(STAGES)}
 
 Stages of npm run test:nightly:
-${NIGHTLY_STAGES.map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`).join("\n")}`)
+${listOf(NIGHTLY_STAGES)}`)
   .addArgument(
     new Argument("[stage]", "one stage, or all of npm test, or nightly")
       .choices([EVERY_STAGE, NIGHTLY, ...ALL_STAGES.map(({ name }) => name)])
@@ -38,7 +38,7 @@ Environment:
                     conntrack, sysctl, nsenter); cases that need the test cluster's own internet or uninstall
                     the chart are skipped and say so
   E2E_CLUSTER       run the e2e stage on this cluster of npm run cluster, which is brought up if needed, and leave
-                    the cluster up; a run of all files uninstalls the product at its end
+                    the cluster up; install-uninstall, which nightly stages run too, takes the product away
 
 Examples:
   npm run test:unit -- founat
@@ -47,38 +47,44 @@ Examples:
   npm run lint -- --fix`,
   )
   .action(async (stage: string, filters: readonly string[], options: { fix: boolean }) => {
-    const stages = stagesNamed(stage);
-    const results = await runStages(stages, filters, options.fix);
+    const plan = planNamed(stage);
+    const results = await runPlan(plan, filters, options.fix);
     console.log(`\n${summary(results)}`);
-    const complete = results.length === stages.length;
+    const complete = results.length === plan.flat().length;
     process.exitCode = complete && results.every(({ tally }) => tally.failed === 0) ? 0 : 1;
   });
 
 await program.parseAsync();
 
-function stagesNamed(name: string): readonly Stage[] {
+function listOf(plan: Plan): string {
+  return plan
+    .flat()
+    .map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`)
+    .join("\n");
+}
+
+function planNamed(name: string): Plan {
   if (name === EVERY_STAGE) return STAGES;
   if (name === NIGHTLY) return NIGHTLY_STAGES;
-  return ALL_STAGES.filter((stage) => stage.name === name);
+  return [ALL_STAGES.filter((stage) => stage.name === name)];
 }
 
 /** Runs every stage, those after a failed one too: one run tells all that is broken. */
-async function runStages(
-  stages: readonly Stage[],
-  filters: readonly string[],
-  fix: boolean,
-): Promise<StageResult[]> {
+async function runPlan(plan: Plan, filters: readonly string[], fix: boolean): Promise<StageResult[]> {
   const abort = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => abort.abort());
+  // Again and again: who presses Ctrl-C is heard twice, by the terminal and by npm, and what was made is taken away all the same.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => abort.abort());
   const scratch = await mkdtemp(join(tmpdir(), "egress-nat-test-"));
   const results: StageResult[] = [];
   try {
-    for (const [index, stage] of stages.entries()) {
+    for (const [index, stages] of plan.entries()) {
       if (abort.signal.aborted) break;
-      console.log(`\n[${index + 1}/${stages.length}] ${stage.name}: ${stage.summary}`);
-      const startedAt = performance.now();
-      const tally = await runStage(stage, { root: ROOT, scratch, signal: abort.signal, filters, fix });
-      results.push({ name: stage.name, tally, elapsedMs: performance.now() - startedAt });
+      for (const { name, summary } of stages) {
+        console.log(`\n[${index + 1}/${plan.length}] ${name}: ${summary}`);
+      }
+      const amongOthers = stages.length > 1;
+      const context = { root: ROOT, scratch, signal: abort.signal, filters, fix, amongOthers };
+      results.push(...(await Promise.all(stages.map((stage) => runStage(stage, context)))));
     }
   } finally {
     await rm(scratch, { recursive: true, force: true });
@@ -86,11 +92,11 @@ async function runStages(
   return results;
 }
 
-async function runStage(stage: Stage, context: StageContext): Promise<Tally> {
-  try {
-    return await stage.run(context);
-  } catch (error) {
-    console.error(`${stage.name} broke off:`, error);
+async function runStage({ name, run }: Stage, context: StageContext): Promise<StageResult> {
+  const startedAt = performance.now();
+  const tally = await run(context).catch((error: unknown): Tally => {
+    console.error(`${name} broke off:`, error);
     return { passed: 0, failed: 1, skipped: 0 };
-  }
+  });
+  return { name, tally, elapsedMs: performance.now() - startedAt };
 }

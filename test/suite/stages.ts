@@ -16,6 +16,8 @@ export interface StageContext {
   readonly filters: readonly string[];
   /** Lets the formatter and the linters repair what they can. */
   readonly fix: boolean;
+  /** Other stages run at the same time: the stage's name is to stand before each line of its output. */
+  readonly amongOthers: boolean;
 }
 
 export interface Stage {
@@ -26,31 +28,49 @@ export interface Stage {
 
 const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarning"] as const;
 
-/** What `npm test` runs, in this order. */
-export const STAGES: readonly Stage[] = [
-  { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
-  vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
-  {
-    name: "chart",
-    summary: "helm lint",
-    run: async ({ root, signal }) => {
-      const command = [await helmBinary(), "lint", "--strict", "config/helm/egress-nat"] as const;
-      return runChecks([{ title: "helm lint --strict", command }], root, signal);
+/** Steps one after the other; the stages of a step run at the same time. */
+export type Plan = readonly (readonly Stage[])[];
+
+/** End-to-end cases that would not fit into the time that `npm test` has. */
+const AT_NIGHT = ["**/families.e2e.test.ts", "**/install-uninstall.e2e.test.ts"];
+
+/** What `npm test` runs. */
+export const STAGES: Plan = [
+  [{ name: "lint", summary: "types, format, lint rules, generated files", run: lint }],
+  [vitestStage("unit", "each workspace by itself, no kernel and no cluster")],
+  [
+    {
+      name: "chart",
+      summary: "helm lint",
+      run: async ({ root, signal }) => {
+        const command = [await helmBinary(), "lint", "--strict", "config/helm/egress-nat"] as const;
+        return runChecks([{ title: "helm lint --strict", command }], root, signal);
+      },
     },
-  },
-  vitestStage("api", "against a real apiserver"),
-  vitestStage("datapath", "against a real kernel, in a virtual machine"),
-  e2eStage("the installed product on a real cluster"),
+  ],
+  // One waits for clocks most of the time, the other one for a processor.
+  [
+    vitestStage("api", "against a real apiserver"),
+    vitestStage("datapath", "against a real kernel, in a virtual machine"),
+  ],
+  [e2eStage("the installed product on a real cluster", { exclude: AT_NIGHT })],
 ];
 
-/** What `npm run test:nightly` adds: systems of another make, and the cases of the cluster at length. */
-export const NIGHTLY_STAGES: readonly Stage[] = [
-  endingClusters(() => PAIR, vitestStage("systems", "two test clusters side by side; a kernel without IPv6")),
-  e2eStage("at length", { name: "e2e-long", environment: { E2E_LENGTH: "long" } }),
-  e2eStage("kube-proxy in iptables mode, a cluster outside RFC 1918", {
-    name: "e2e-iptables",
-    environment: { E2E_KUBE_PROXY: "iptables", E2E_RANGES: "mixed" },
-  }),
+/** What `npm run test:nightly` adds: systems of another make, and all cases of the cluster, at length. */
+export const NIGHTLY_STAGES: Plan = [
+  [
+    endingClusters(
+      () => PAIR,
+      vitestStage("systems", "two test clusters side by side; a kernel without IPv6"),
+    ),
+  ],
+  [e2eStage("all cases, at length", { name: "e2e-long", environment: { E2E_LENGTH: "long" } })],
+  [
+    e2eStage("kube-proxy in iptables mode, a cluster outside RFC 1918", {
+      name: "e2e-iptables",
+      environment: { E2E_KUBE_PROXY: "iptables", E2E_RANGES: "mixed" },
+    }),
+  ],
 ];
 
 async function lint({ root, signal, fix }: StageContext): Promise<Tally> {
@@ -74,14 +94,26 @@ async function lint({ root, signal, fix }: StageContext): Promise<Tally> {
 interface VitestOptions {
   readonly name?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Files that do not run unless the user asks for them by name: glob patterns. */
+  readonly exclude?: readonly string[];
 }
 
 function vitestStage(project: string, summary: string, options: VitestOptions = {}): Stage {
+  const { name = project, environment = {}, exclude = [] } = options;
   return {
-    name: options.name ?? project,
+    name,
     summary,
-    run: ({ root, scratch, signal, filters }) =>
-      runVitest({ project, filters, environment: options.environment ?? {} }, root, scratch, signal),
+    run: ({ root, scratch, signal, filters, amongOthers }) =>
+      runVitest(
+        {
+          ...{ project, filters, environment },
+          exclude: filters.length === 0 ? exclude : [],
+          ...(amongOthers && { label: name }),
+        },
+        root,
+        scratch,
+        signal,
+      ),
   };
 }
 

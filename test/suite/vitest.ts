@@ -8,7 +8,11 @@ export interface VitestRun {
   /** Name of the project in vitest.config.ts. */
   readonly project: string;
   readonly filters: readonly string[];
+  /** Files that do not run: glob patterns. */
+  readonly exclude: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  /** Stands before each line of the output. */
+  readonly label?: string;
 }
 
 /**
@@ -24,6 +28,7 @@ export async function runVitest(
   signal: AbortSignal,
 ): Promise<Tally> {
   const report = join(scratch, `${run.project}.json`);
+  const output = run.label === undefined ? "inherit" : ([labelling(run.label), "inherit"] as const);
   await execa(
     "vitest",
     [
@@ -32,12 +37,15 @@ export async function runVitest(
       "--reporter=default",
       "--reporter=json",
       `--outputFile.json=${report}`,
+      ...run.exclude.map((pattern) => `--exclude=${pattern}`),
       ...run.filters,
     ],
     {
       cwd: root,
       env: run.environment,
-      stdio: "inherit",
+      stdin: "inherit",
+      stdout: output,
+      stderr: output,
       preferLocal: true,
       localDir: root,
       cancelSignal: signal,
@@ -45,4 +53,10 @@ export async function runVitest(
     },
   );
   return tallyOf(await readFile(report, "utf8").catch(() => undefined));
+}
+
+function labelling(label: string) {
+  return function* (line: unknown) {
+    yield `${label} | ${String(line)}`;
+  };
 }
