@@ -71,7 +71,9 @@ function exchange(socketPath: string, line: string, timeoutMs: number): Promise<
     error: (_, error) => fail(error.message),
     close: () => fail("the connection was closed before an answer came"),
   };
-  Bun.connect({ unix: socketPath, socket }).catch((error: Error) => fail(error.message));
+  Bun.connect({ unix: socketPath, socket }).catch(({ message, code }: NodeJS.ErrnoException) =>
+    fail(`${message}, ${code}`),
+  );
   return promise.finally(() => clearTimeout(timer));
 }
 

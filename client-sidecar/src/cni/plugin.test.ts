@@ -191,7 +191,7 @@ describe("ADD of a client", () => {
     expect(result).toMatchObject({
       code: 11,
       msg: expect.stringMatching(
-        /^pod apps\/web is a client.*node agent of egress-nat does not answer on .*agent\.sock/,
+        /^pod apps\/web is a client.*node agent of egress-nat does not answer on .*agent\.sock: Failed to connect, ENOENT$/,
       ),
       details: expect.stringMatching(/kubectl get pods .*node-agent/),
     });
