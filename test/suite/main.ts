@@ -72,7 +72,7 @@ function planNamed(name: string): Plan {
 /** Runs every stage, those after a failed one too: one run tells all that is broken. */
 async function runPlan(plan: Plan, filters: readonly string[], fix: boolean): Promise<StageResult[]> {
   const abort = new AbortController();
-  // Again and again: who presses Ctrl-C is heard twice, by the terminal and by npm, and what was made is taken away all the same.
+  // Not once: a Ctrl-C arrives twice, from the terminal and from npm, and the second must not break off the cleaning up.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => abort.abort());
   const scratch = await mkdtemp(join(tmpdir(), "egress-nat-test-"));
   const results: StageResult[] = [];
