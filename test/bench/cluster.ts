@@ -2,6 +2,7 @@ import { type Cluster, removeCluster } from "../cluster/cluster.ts";
 import { upOneNode } from "../cluster/one-node.ts";
 import { installChart } from "../workload/chart.ts";
 import { Kubectl } from "../workload/kubectl.ts";
+import { progress } from "./progress.ts";
 
 const NAME = "bench";
 
@@ -9,6 +10,7 @@ const NAME = "bench";
 export async function withCluster<T>(
   measure: (cluster: Cluster, kubectl: Kubectl) => Promise<T>,
 ): Promise<T> {
+  progress("a cluster of one node comes up, with the chart installed");
   await removeCluster(NAME);
   try {
     const cluster = await upOneNode(NAME);

@@ -2,14 +2,17 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { needCommands } from "../system/debian-packages.ts";
-import { VirtualMachine } from "../vm/virtual-machine.ts";
+import { VirtualMachine, type VirtualMachineOptions } from "../vm/virtual-machine.ts";
+import { progress } from "./progress.ts";
 
 /**
  * Boots a virtual machine for one measurement.
  *
+ * @param processing processors, and whose clock
  * @param measure is given a folder, too, that both sides see at the same path
  */
 export async function withMachine<T>(
+  processing: Pick<VirtualMachineOptions, "cpus" | "countsInstructions">,
   measure: (machine: VirtualMachine, folder: string) => Promise<T>,
 ): Promise<T> {
   await needCommands(["conntrack", "ip", "nft", "sysctl"]);
@@ -18,10 +21,11 @@ export async function withMachine<T>(
     name: "bench",
     folder,
     memoryMiB: 2048,
-    cpus: 2,
+    ...processing,
     lifetime: "owner",
     shares: [folder],
   } as const;
+  progress("a virtual machine boots");
   const machine = await VirtualMachine.start(options);
   try {
     return await measure(machine, folder);

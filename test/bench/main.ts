@@ -37,7 +37,7 @@ function positiveInteger(text: string): number {
 
 bench("cni-add", "what the CNI plugin costs a pod that is no client, and one that is", 100, benchCniAdd);
 bench("clients", "how fast a gateway takes in 10,000 clients, and one more", 5, benchClients);
-bench("throughput", "TCP through the tunnel and NAT, beside links made by hand", 20, benchThroughput);
+bench("throughput", "TCP through the tunnel and NAT, beside links made by hand", 10, benchThroughput);
 bench("memory", "what the programs take, each alone and in large clusters", 5, benchMemory);
 
 await runCommand(program);

@@ -1,3 +1,5 @@
+import { progress } from "./progress.ts";
+
 export type Samples = readonly number[];
 
 /** What a list of samples comes to. */
@@ -13,6 +15,9 @@ export function summarize(samples: Samples): Summary {
   return { median: quantile(sorted, 0.5), low: quantile(sorted, 0.1), high: quantile(sorted, 0.9) };
 }
 
+/** Rounds may take milliseconds or half a minute. */
+const PROGRESS_EVERY_MS = 10_000;
+
 /**
  * Takes samples of several things in turn, so that what slows the machine down for a while slows down all of them.
  *
@@ -26,8 +31,12 @@ export async function interleave<Name extends string>(
   const names = Object.keys(takers) as Name[];
   const samples = {} as Record<Name, number[]>;
   for (const name of names) samples[name] = [];
+  let saidAt = performance.now();
   for (let round = 0; round < rounds; round += 1) {
     for (const name of names) samples[name].push(await takers[name]());
+    if (performance.now() - saidAt < PROGRESS_EVERY_MS) continue;
+    saidAt = performance.now();
+    progress(`samples: ${round + 1} of ${rounds}`);
   }
   return samples;
 }

@@ -6,8 +6,8 @@ import type { VirtualMachineKit } from "./kit.ts";
 
 const PROBE_TIMEOUT_MS = 15_000;
 
-/** QEMU's flags for the fastest way to run a guest here. */
-export type Accelerator = readonly ["-accel", string, "-cpu", string];
+/** QEMU's flags for a way to run a guest. */
+export type Accelerator = readonly string[];
 
 const KVM: Accelerator = ["-accel", "kvm", "-cpu", "host"];
 // Programs that find AVX use it, and emulated it costs twice as much as what they do without (sha256: 9.8 s for 100 MB,
@@ -15,20 +15,29 @@ const KVM: Accelerator = ["-accel", "kvm", "-cpu", "host"];
 // there are any, and each switch of them empties the emulated TLB (node starts in two thirds of the time without); the
 // fast string instructions (ERMS, FSRM) go byte by byte (clearing and copying pages takes a third of the time without);
 // guarding user memory (SMAP) ends a translated block at each access to it.
-const EMULATION: Accelerator = [
-  "-accel",
-  "tcg,thread=multi",
+const EMULATED_CPU = [
   "-cpu",
   "max,avx=off,avx2=off,la57=off,pku=off,erms=off,fsrm=off,smap=off,smep=off",
+] as const;
+const EMULATION: Accelerator = ["-accel", "tcg,thread=multi", ...EMULATED_CPU];
+const EMULATION_BY_COUNT: Accelerator = [
+  "-accel",
+  "tcg,thread=single",
+  "-icount",
+  "shift=1",
+  ...EMULATED_CPU,
 ];
 
 /**
- * KVM where a stock kernel boots under it, else software emulation. /dev/kvm says little: inside another virtual
- * machine it may be there and hang a guest, so a boot is tried, with a time limit. The answer holds until this machine boots
- * again.
+ * The fastest way here: KVM where a stock kernel boots under it, else software emulation. /dev/kvm says little: inside
+ * another virtual machine it may be there and hang a guest, so a boot is tried, with a time limit. The answer holds until
+ * this machine boots again.
+ *
+ * @param countsInstructions see {@link VirtualMachineOptions.countsInstructions}
  */
-export async function accelerator(kit: VirtualMachineKit): Promise<Accelerator> {
-  if (!(await exists("/dev/kvm"))) return EMULATION;
+export async function accelerator(kit: VirtualMachineKit, countsInstructions = false): Promise<Accelerator> {
+  const emulation = countsInstructions ? EMULATION_BY_COUNT : EMULATION;
+  if (!(await exists("/dev/kvm"))) return emulation;
   const bootId = (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim();
   const answerFile = join(CACHE_FOLDER, "kvm-probe", bootId);
   const known = await readFile(answerFile, "utf8").catch(() => undefined);
@@ -37,7 +46,7 @@ export async function accelerator(kit: VirtualMachineKit): Promise<Accelerator> 
     await mkdir(join(CACHE_FOLDER, "kvm-probe"), { recursive: true });
     await writeFile(answerFile, works ? "works" : "fails");
   }
-  return works ? KVM : EMULATION;
+  return works ? KVM : emulation;
 }
 
 async function bootsUnderKvm(kit: VirtualMachineKit): Promise<boolean> {

@@ -24,7 +24,7 @@ type Intake = z.infer<typeof Intake>;
 
 /** A gateway takes in 10,000 clients, beside 1,000 links made by hand, each with a route, for as many peers. */
 export function benchClients(rounds: number): Promise<Report> {
-  return withMachine(async (machine, folder) => {
+  return withMachine({ cpus: 2 }, async (machine, folder) => {
     await bundleProgram(join(import.meta.dirname, "intake.ts"), join(folder, "intake"));
     await writeFile(join(folder, "links.batch"), linksByHand());
     const many: Intake[] = [];

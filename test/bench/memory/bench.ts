@@ -11,6 +11,7 @@ import type { Kubectl } from "../../workload/kubectl.ts";
 import { egress, namespace } from "../../workload/manifests.ts";
 import { EGRESS } from "../clients/slices.ts";
 import { withCluster } from "../cluster.ts";
+import { progress } from "../progress.ts";
 import { type Limit, medianOf, type Report, type Series } from "../report.ts";
 import type { Samples } from "../samples.ts";
 
@@ -33,6 +34,7 @@ export function benchMemory(rounds: number): Promise<Report> {
 }
 
 async function measure(cluster: Cluster, kubectl: Kubectl, rounds: number): Promise<Report> {
+  progress(`${rounds} gateways start`);
   // As many gateways as samples are wanted: they grow ready side by side.
   await kubectl.apply(
     namespace(EGRESS.namespace),
@@ -46,11 +48,13 @@ async function measure(cluster: Cluster, kubectl: Kubectl, rounds: number): Prom
   // It would take the slices away again: their nodes do not exist.
   await kubectl.run(["scale", "deployments", "--all", "-n", OPERATOR.namespace, "--replicas=0"]);
   await kubectl.wait(["pods", "-n", OPERATOR.namespace, "-l", OPERATOR.selector], "delete");
+  progress("10,000 clients");
   await crowd(cluster, "slices", SLICES);
   await restart(kubectl, GATEWAYS);
   await sleep(SETTLE_MS);
   const crowded = await residentSet(kubectl, GATEWAYS);
 
+  progress(`${STRANDED_PODS} other pods`);
   await crowd(cluster, "pods", STRANDED_PODS);
   await sleep(SETTLE_MS);
   const gatewayGrowth = growth(crowded, await residentSet(kubectl, GATEWAYS));
@@ -120,6 +124,7 @@ async function ofNewProcesses(
 ): Promise<readonly Samples[]> {
   const samples = programs.map((): number[] => []);
   for (let round = 0; round < rounds; round += 1) {
+    progress(`new processes: ${round + 1} of ${rounds}`);
     await Promise.all(programs.map((program) => restart(kubectl, program)));
     await sleep(SETTLE_MS);
     for (const [index, program] of programs.entries()) {
