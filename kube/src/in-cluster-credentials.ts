@@ -49,7 +49,8 @@ class ServiceAccountCredentials implements Credentials {
 
   async read(): Promise<Authentication> {
     if (this.#current && performance.now() < this.#staleAt) return this.#current;
-    const [token, ca] = await Promise.all([this.#readFile("token"), this.#readFile("ca.crt")]);
+    const token = await this.#readFile("token");
+    const ca = await this.#readFile("ca.crt");
     const before = this.#current?.tls;
     const tls: TlsOptions = before?.ca === ca ? before : { ca };
     this.#current = { tls, authorization: `Bearer ${token}` };
