@@ -1,6 +1,6 @@
 /** IP addresses and CIDRs as the API accepts them. */
 
-import { isIP, isIPv4 } from "node:net";
+import { BlockList, isIP, isIPv4 } from "node:net";
 import { z } from "zod";
 import { withRules } from "./rule.ts";
 
@@ -21,6 +21,23 @@ export const Cidr = withRules(z.string().max(MAX_CIDR_LENGTH), {
   holds: isCidr,
   message: '"{self}" is not a CIDR: write an address and a prefix length, like 192.0.2.0/24 or 2001:db8::/32',
 });
+
+/** Whether all addresses of `inner` are in `outer`; false where either is no CIDR. */
+export function containsCidr(outer: string, inner: string): boolean {
+  if (!isCidr(outer) || !isCidr(inner)) return false;
+  const [network, length] = parts(outer);
+  const [address, innerLength] = parts(inner);
+  const family = isIPv4(network) ? "ipv4" : "ipv6";
+  if (isIPv4(address) !== isIPv4(network) || innerLength < length) return false;
+  const addresses = new BlockList();
+  addresses.addSubnet(network, length, family);
+  return addresses.check(address, family);
+}
+
+function parts(cidr: string): [address: string, prefixLength: number] {
+  const [address = "", length] = cidr.split("/");
+  return [address, Number(length)];
+}
 
 function isAddress(text: string): boolean {
   return isIP(text) !== 0 && !text.includes("%") && !text.toLowerCase().startsWith("::ffff:");

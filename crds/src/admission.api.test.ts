@@ -120,6 +120,7 @@ describe("kubectl", () => {
       ...[
         "clientStartup",
         "destinations",
+        "excludedDestinations",
         "fouSourcePortAuto",
         "originatingOnly",
         "podDisruptionBudget",

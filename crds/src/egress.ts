@@ -1,14 +1,15 @@
 /** The Egress: one NAT gateway service in one namespace. */
 
 import { z } from "zod";
-import { Address, Cidr } from "./address.ts";
+import { Address, Cidr, containsCidr } from "./address.ts";
 import { IntOrPercent, IntOrPortion } from "./int-or-percent.ts";
 import { ObjectMeta } from "./object-meta.ts";
 import { PodTemplate } from "./pod-template.ts";
-import { withCel, withRules } from "./rule.ts";
+import { type Rule, withCel, withRules } from "./rule.ts";
 
 /** Bounds the cost of CEL over the list; a gateway for more networks takes fewer, wider ones. */
 const MAX_DESTINATIONS = 1000;
+const MAX_EXCLUDED = 100;
 
 /** The longest timeout that a Service accepts: one day. */
 const MAX_AFFINITY_SECONDS = 86_400;
@@ -86,6 +87,14 @@ export const EgressSpec = z
           "merged. Where a client has several Egresses the longest prefix wins, then the order in its annotation. " +
           "In-cluster traffic never takes this way, whatever stands here.",
       ),
+    excludedDestinations: z
+      .array(Cidr.describe("An IPv4 or IPv6 network, like 192.0.2.0/24 or 2001:db8::/32."))
+      .max(MAX_EXCLUDED)
+      .describe(
+        "Networks that clients never reach through this Egress, though a destination covers them. They are reached as " +
+          "without it: through another Egress of the client that names them, else with the pod's own address.",
+      )
+      .exactOptional(),
     replicas: z
       .int32()
       .min(0)
@@ -135,6 +144,19 @@ export const EgressSpec = z
   .describe("What the gateway service should be.");
 export type EgressSpec = z.infer<typeof EgressSpec>;
 
+/** An Egress that nothing can pass is a mistake of its author, and clients would not notice what they miss. */
+const SOMETHING_IS_LEFT: Rule<EgressSpec> = {
+  cel:
+    "!has(self.excludedDestinations) || !self.destinations.all(d, self.excludedDestinations.exists(e, " +
+    "isCIDR(d) && isCIDR(e) && cidr(e).containsCIDR(cidr(d))))",
+  holds: ({ destinations, excludedDestinations = [] }) =>
+    !destinations.every((destination) =>
+      excludedDestinations.some((excluded) => containsCidr(excluded, destination)),
+    ),
+  message:
+    "excludedDestinations cover every destination, so nothing would pass: make them narrower than the destinations",
+};
+
 /** A condition in the style of https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#Condition. */
 export const Condition = z.object({
   type: z.string().describe("Available, Progressing or Degraded."),
@@ -182,7 +204,7 @@ export const Egress = withCel(
       apiVersion: z.string().exactOptional(),
       kind: z.string().exactOptional(),
       metadata: ObjectMeta,
-      spec: EgressSpec,
+      spec: withRules(EgressSpec, SOMETHING_IS_LEFT),
       status: EgressStatus.exactOptional(),
     })
     .describe(

@@ -7,7 +7,11 @@ const RANGES = ["10.244.0.0/16"];
 
 const EGRESS = parseEgress({
   metadata: { name: "egress", namespace: "internet", uid: "e", resourceVersion: "1" },
-  spec: { destinations: ["0.0.0.0/0", "::/0"], fouSourcePortAuto: true },
+  spec: {
+    destinations: ["0.0.0.0/0", "::/0"],
+    excludedDestinations: ["192.0.2.0/24"],
+    fouSourcePortAuto: true,
+  },
   status: { conditions: "of a later version" },
 });
 
@@ -16,13 +20,13 @@ const SLICE: GatewaySlice = {
   entries: [{ id: "s/pod", addresses: ["10.244.1.2"], addedAt: "2026-01-01T00:00:00Z" }],
 };
 
-test("clients reach what their Egress names, without what is in the cluster", () => {
+test("clients reach what their Egress names, without what is in the cluster or excluded", () => {
   const { config, clients, slices } = desiredState(EGRESS, [SLICE], RANGES);
   expect(config).toEqual({
     port: 5555,
     sourcePortAuto: true,
     destinations: ["0.0.0.0/0", "::/0"],
-    excluded: RANGES,
+    excluded: [...RANGES, "192.0.2.0/24"],
   });
   expect([...clients.keys()]).toEqual(["s/pod"]);
   expect(slices).toEqual(new Map([["s", 4]]));

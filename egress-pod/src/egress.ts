@@ -5,7 +5,7 @@ import { z } from "zod";
 // A field that this program does not use must not keep it from its work, however it came to be wrong.
 const GatewayEgress = z.object({
   metadata: ObjectMeta.pick({ name: true, namespace: true, uid: true, resourceVersion: true }),
-  spec: EgressSpec.pick({ destinations: true, fouSourcePortAuto: true }),
+  spec: EgressSpec.pick({ destinations: true, excludedDestinations: true, fouSourcePortAuto: true }),
 });
 /** What a gateway needs of its Egress. */
 export type GatewayEgress = z.infer<typeof GatewayEgress>;
@@ -27,6 +27,6 @@ export function gatewayConfig(
     port: FOU_PORT,
     sourcePortAuto: egress?.spec.fouSourcePortAuto ?? false,
     destinations: egress?.spec.destinations ?? [],
-    excluded: clusterRanges,
+    excluded: [...clusterRanges, ...(egress?.spec.excludedDestinations ?? [])],
   };
 }

@@ -10,6 +10,7 @@ export const EgressFacts = z.object({
   metadata: ObjectMeta.pick({ namespace: true, name: true, uid: true, resourceVersion: true }),
   spec: EgressSpec.pick({
     destinations: true,
+    excludedDestinations: true,
     originatingOnly: true,
     fouSourcePortAuto: true,
     clientStartup: true,

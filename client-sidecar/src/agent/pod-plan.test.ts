@@ -86,7 +86,12 @@ describe("a client's configuration", () => {
 
   it("sends to the Service, and takes from it and from every gateway that may still send", () => {
     const object = egress(
-      { destinations: ["0.0.0.0/0", "::/0"], fouSourcePortAuto: true, originatingOnly: false },
+      {
+        destinations: ["0.0.0.0/0", "::/0"],
+        excludedDestinations: ["192.0.2.0/24"],
+        fouSourcePortAuto: true,
+        originatingOnly: false,
+      },
       ["10.96.0.10", "fd00:96::10"],
     );
     const config = clientConfig(clientRecord(), viewOf(object, [READY, DRAINING, DEAD]), RANGES);
@@ -97,7 +102,7 @@ describe("a client's configuration", () => {
         {
           name: "internet/nat",
           destinations: ["0.0.0.0/0", "::/0"],
-          excluded: [],
+          excluded: ["192.0.2.0/24"],
           gateway: { ipv4: "10.96.0.10", ipv6: "fd00:96::10" },
           peers: ["10.244.1.7", "10.244.1.8", "10.244.1.9", "10.96.0.10", "fd00:244:1::7", "fd00:96::10"],
           port: 5555,
@@ -115,8 +120,14 @@ describe("a client's configuration", () => {
   });
 
   it("guards what was last known of an Egress that is gone", () => {
-    const record = clientRecord({ egresses: [recordEgress(egress({ destinations: ["192.0.2.0/24"] }))] });
+    const spec = { destinations: ["192.0.2.0/24"], excludedDestinations: ["192.0.2.128/25"] };
+    const record = clientRecord({ egresses: [recordEgress(egress(spec))] });
     const config = clientConfig(record, viewOf(undefined, []), RANGES);
-    expect(config.egresses[0]).toMatchObject({ destinations: ["192.0.2.0/24"], gateway: {}, peers: [] });
+    expect(config.egresses[0]).toMatchObject({
+      destinations: spec.destinations,
+      excluded: spec.excludedDestinations,
+      gateway: {},
+      peers: [],
+    });
   });
 });

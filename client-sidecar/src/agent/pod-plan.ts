@@ -45,8 +45,8 @@ function parseClientAnnotation(key: string, value: string): readonly EgressRefer
 /** What is kept of an Egress with each of its clients, for the time when the Egress is gone. */
 export function recordEgress(egress: EgressFacts): RecordedEgress {
   const { namespace, name } = egress.metadata;
-  const { destinations, originatingOnly, fouSourcePortAuto } = egress.spec;
-  return { namespace, name, destinations, originatingOnly, fouSourcePortAuto };
+  const { destinations, excludedDestinations = [], originatingOnly, fouSourcePortAuto } = egress.spec;
+  return { namespace, name, destinations, excludedDestinations, originatingOnly, fouSourcePortAuto };
 }
 
 /**
@@ -108,18 +108,18 @@ export function clientConfig(
 
 function clientEgress(recorded: RecordedEgress, view: EgressView): ClientEgress {
   const egress = view.egress(recorded);
-  const { destinations, originatingOnly, fouSourcePortAuto } = egress === undefined ? recorded : egress.spec;
+  const known = egress === undefined ? recorded : recordEgress(egress);
   const serviceIPs = egress?.status?.serviceIPs ?? [];
   const gateways = view.gateways(recorded);
   return {
     name: egressKey(recorded),
-    destinations,
-    excluded: [],
+    destinations: known.destinations,
+    excluded: known.excludedDestinations,
     gateway: reachable(serviceIPs, gateways),
     peers: [...new Set([...serviceIPs, ...gateways.flatMap(({ addresses }) => addresses)])].sort(),
     port: FOU_PORT,
-    sourcePortAuto: fouSourcePortAuto,
-    originatingOnly,
+    sourcePortAuto: known.fouSourcePortAuto,
+    originatingOnly: known.originatingOnly,
   };
 }
 

@@ -15,6 +15,8 @@ export const ClientRecordSchema = z.object({
   egresses: z.array(
     EgressReference.extend({
       destinations: z.array(z.string()),
+      // Records of before the field was there have none.
+      excludedDestinations: z.array(z.string()).default([]),
       originatingOnly: z.boolean(),
       fouSourcePortAuto: z.boolean(),
     }),

@@ -6,6 +6,7 @@ export interface EgressReference {
 /** What a client's network namespace needs of an Egress when the Egress itself is gone: what to guard. */
 export interface RecordedEgress extends EgressReference {
   readonly destinations: readonly string[];
+  readonly excludedDestinations: readonly string[];
   readonly originatingOnly: boolean;
   readonly fouSourcePortAuto: boolean;
 }

@@ -14,6 +14,7 @@ export function clientRecord(fields: Partial<ClientRecord> = {}): ClientRecord {
         namespace: "internet",
         name: "nat",
         destinations: ["0.0.0.0/0"],
+        excludedDestinations: [],
         originatingOnly: true,
         fouSourcePortAuto: false,
       },

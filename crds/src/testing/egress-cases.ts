@@ -64,6 +64,36 @@ export const EGRESS_CASES: readonly EgressCase[] = [
     refusal: notCidr(text),
   })),
   { title: "null for destinations", spec: { destinations: null }, refusal: "spec.destinations" },
+  {
+    title: "a destination without a part of it",
+    spec: { destinations: ["0.0.0.0/0", "::/0"], excludedDestinations: ["192.0.2.7/24", "2001:db8::/32"] },
+  },
+  { title: "an exclusion of something else", spec: { ...ANY, excludedDestinations: ["2001:db8::/32"] } },
+  {
+    title: "one destination of two excluded",
+    spec: {
+      destinations: ["192.0.2.0/24", "198.51.100.0/24"],
+      excludedDestinations: ["192.0.2.0/23"],
+    },
+  },
+  {
+    title: "an exclusion that is no network",
+    spec: { ...ANY, excludedDestinations: ["192.0.2.1"] },
+    refusal: notCidr("192.0.2.1"),
+  },
+  ...[
+    { destinations: ["192.0.2.0/24"], excludedDestinations: ["192.0.2.0/24"] },
+    { destinations: ["10.1.2.3/32", "2001:db8:1::/48"], excludedDestinations: ["::/0", "10.255.0.0/8"] },
+  ].map((spec) => ({
+    title: `exclusions of all of ${spec.destinations.join(" and ")}`,
+    spec,
+    refusal: "excludedDestinations cover every destination",
+  })),
+  {
+    title: "101 exclusions",
+    spec: { ...ANY, excludedDestinations: Array.from({ length: 101 }, (_, index) => longNetwork(index)) },
+    refusal: "must have at most 100 items",
+  },
   { title: "no replicas", spec: { ...ANY, replicas: 0 } },
   { title: "many replicas", spec: { ...ANY, replicas: 100 } },
   { title: "less than no replicas", spec: { ...ANY, replicas: -1 }, refusal: "greater than or equal to 0" },
