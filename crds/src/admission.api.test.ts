@@ -118,6 +118,7 @@ describe("kubectl", () => {
     );
     expect(fields).toEqual([
       ...[
+        "allowedNamespaces",
         "clientStartup",
         "destinations",
         "excludedDestinations",
@@ -126,7 +127,7 @@ describe("kubectl", () => {
         "podDisruptionBudget",
         "replicas",
       ],
-      ...["sessionAffinity", "sessionAffinityConfig", "strategy", "template"],
+      ...["sessionAffinity", "sessionAffinityConfig", "strategy", "subnets", "template"],
     ]);
   });
 
@@ -140,7 +141,7 @@ describe("kubectl", () => {
     try {
       const { all } = await run(["get", "eg", "printed"]);
       expect(all).toMatch(
-        /^NAME +DESTINATIONS +READY +REPLICAS +AGE\nprinted +\["192.0.2.0\/24"\] .* 0 +\d+s/,
+        /^NAME +DESTINATIONS +READY +REPLICAS +CLIENTS +AGE\nprinted +\["192.0.2.0\/24"\] .* 0 +\d+s/,
       );
     } finally {
       await run(["delete", "egress", "printed"]);

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { Address, Cidr, containsCidr } from "./address.ts";
 import { IntOrPercent, IntOrPortion } from "./int-or-percent.ts";
+import { LabelSelector } from "./label-selector.ts";
 import { ObjectMeta } from "./object-meta.ts";
 import { PodTemplate } from "./pod-template.ts";
 import { type Rule, withCel, withRules } from "./rule.ts";
@@ -95,6 +96,11 @@ export const EgressSpec = z
           "without it: through another Egress of the client that names them, else with the pod's own address.",
       )
       .exactOptional(),
+    allowedNamespaces: LabelSelector.describe(
+      "Selects, by their labels, the namespaces whose pods may be clients; status.allowedNamespaces says which they " +
+        "are. Without it pods of every namespace may. A client whose namespace is no longer selected loses its gateways " +
+        "at once, and fails closed.",
+    ).exactOptional(),
     replicas: z
       .int32()
       .min(0)
@@ -140,6 +146,13 @@ export const EgressSpec = z
         "WaitForGateway starts a client pod only when its gateways know it, so that its first packet passes. Immediate " +
           "starts it at once; packets are rejected, never sent around the gateway, until one knows it.",
       ),
+    subnets: withRules(z.array(z.string()), {
+      cel: "false",
+      holds: () => false,
+      message: "subnets is an older spelling: write the networks to destinations",
+    })
+      .describe("Refused: an older spelling of `destinations`.")
+      .exactOptional(),
   })
   .describe("What the gateway service should be.");
 export type EgressSpec = z.infer<typeof EgressSpec>;
@@ -168,6 +181,24 @@ export const Condition = z.object({
 });
 export type Condition = z.infer<typeof Condition>;
 
+/** One gateway pod as the Service before it sees it. */
+export const GatewayStatus = z.object({
+  name: z.string().describe("Name of the pod."),
+  node: z.string().describe("Name of its node.").exactOptional(),
+  addresses: z
+    .array(z.string())
+    .meta({ "x-kubernetes-list-type": "atomic" })
+    .describe(
+      "Addresses of the pod: who is reached through it sees one of these, unless the network translates it.",
+    ),
+  state: z
+    .enum(["Ready", "Draining", "Down"])
+    .describe(
+      "Ready: it takes flows. Draining: it is about to end, and serves what it has. Down: it does not serve.",
+    ),
+});
+export type GatewayStatus = z.infer<typeof GatewayStatus>;
+
 /** What the operator has seen. */
 export const EgressStatus = z
   .object({
@@ -186,12 +217,23 @@ export const EgressStatus = z
       .exactOptional(),
     replicas: z.int32().min(0).describe("Number of gateway pods.").exactOptional(),
     readyReplicas: z.int32().min(0).describe("Number of gateway pods that are ready.").exactOptional(),
+    clients: z.int32().min(0).describe("Number of pods that are clients.").exactOptional(),
+    gateways: z
+      .array(GatewayStatus)
+      .meta({ "x-kubernetes-list-type": "atomic" })
+      .describe("The gateway pods, as the Service before them sees them.")
+      .exactOptional(),
     selector: z.string().describe("Label selector of the gateway pods, for autoscalers.").exactOptional(),
     serviceIPs: z
       .array(Address)
       .max(2)
       .meta({ "x-kubernetes-list-type": "atomic" })
       .describe("Cluster IPs of the Service before the gateways: where clients send to.")
+      .exactOptional(),
+    allowedNamespaces: z
+      .array(z.string())
+      .meta({ "x-kubernetes-list-type": "atomic" })
+      .describe("The namespaces that spec.allowedNamespaces selects, by name; absent where it is.")
       .exactOptional(),
   })
   .describe("What the operator has seen.");

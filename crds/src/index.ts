@@ -1,7 +1,9 @@
 /** The API of egress-nat: its resources, and the names that its programs share. */
 
+export * from "./allowed-namespaces.ts";
 export * from "./egress.ts";
 export * from "./egress-client-slice.ts";
+export * from "./label-selector.ts";
 export * from "./names.ts";
 export * from "./object-meta.ts";
 export * from "./pod-template.ts";

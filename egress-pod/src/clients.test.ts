@@ -6,13 +6,19 @@ import type { GatewaySlice, SliceEntry } from "./slice.ts";
 const MIDNIGHT = "2026-01-01T00:00:00Z";
 const LATER = "2026-01-01T00:00:00.000001Z";
 
-function slice(name: string, ...clients: readonly Omit<SliceEntry, "id">[]): GatewaySlice {
+function slice(name: string, ...clients: readonly Omit<SliceEntry, "id" | "namespace">[]): GatewaySlice {
   const metadata = { name, namespace: "internet", uid: name, generation: 1, resourceVersion: "1" };
-  return { metadata, entries: clients.map((client, index) => ({ id: `${name}/${index}`, ...client })) };
+  const namespace = `of-${name}`;
+  return {
+    metadata,
+    entries: clients.map((client, index) => ({ id: `${name}/${index}`, namespace, ...client })),
+  };
 }
 
-const addressesOf = (slices: readonly GatewaySlice[]) =>
-  [...clientsOf(slices)].map(([id, { addresses }]) => [id, ...addresses]);
+const everybody = () => true;
+
+const addressesOf = (slices: readonly GatewaySlice[], mayUse: (namespace: string) => boolean = everybody) =>
+  [...clientsOf(slices, mayUse)].map(([id, { addresses }]) => [id, ...addresses]);
 
 describe("clients of slices", () => {
   test("are those of all slices", () => {
@@ -36,6 +42,21 @@ describe("clients of slices", () => {
       const after = slice("n2", { addresses: ["10.0.1.1"], addedAt });
       expect(addressesOf([before, after])).toEqual([["n2/0", "10.0.1.1"]]);
       expect(addressesOf([after, before])).toEqual([["n2/0", "10.0.1.1"]]);
+    },
+  );
+
+  test.each([
+    ["each its own", ["10.0.2.1"]],
+    ["the same", ["10.0.1.1"]],
+  ])(
+    "do not include those whose namespace may not use the Egress, when two have %s address",
+    (_, addresses) => {
+      const outsider = slice("n1", { addresses: ["10.0.1.1"], addedAt: LATER });
+      const client = slice("n2", { addresses: [...addresses, "10.0.2.2"], addedAt: MIDNIGHT });
+      const held = addresses.filter((address) => address !== "10.0.1.1");
+      expect(addressesOf([outsider, client], (namespace) => namespace === "of-n2")).toEqual([
+        ["n2/0", ...held, "10.0.2.2"],
+      ]);
     },
   );
 
@@ -69,12 +90,15 @@ describe("clients of slices", () => {
 });
 
 describe("a change", () => {
-  const one = clientsOf([slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT })]);
-  const moved = clientsOf([slice("n1", { addresses: ["10.0.1.9"], addedAt: MIDNIGHT })]);
-  const two = clientsOf([
-    slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT }),
-    slice("n2", { addresses: ["10.0.2.1"], addedAt: MIDNIGHT }),
-  ]);
+  const one = clientsOf([slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT })], everybody);
+  const moved = clientsOf([slice("n1", { addresses: ["10.0.1.9"], addedAt: MIDNIGHT })], everybody);
+  const two = clientsOf(
+    [
+      slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT }),
+      slice("n2", { addresses: ["10.0.2.1"], addedAt: MIDNIGHT }),
+    ],
+    everybody,
+  );
 
   test("holds what is new", () => {
     expect(changeOf(one, two)).toEqual({

@@ -7,22 +7,25 @@ export type Clients = ReadonlyMap<string, GatewayClient>;
 /**
  * The clients that slices name. Of two entries that claim one address the later one has it: the earlier pod is gone,
  * and its node has not said so yet.
+ *
+ * @param mayUse whether pods of a namespace may be clients. One that may not has its address all the same: nobody else
+ *   gets it.
  */
-export function clientsOf(slices: readonly GatewaySlice[]): Clients {
+export function clientsOf(slices: readonly GatewaySlice[], mayUse: (namespace: string) => boolean): Clients {
   const clients = new Map<string, GatewayClient>();
   const addresses = new Set<string>();
   let claims = 0;
   for (const { entries } of slices) {
     for (const entry of entries) {
-      clients.set(entry.id, entry);
+      if (mayUse(entry.namespace)) clients.set(entry.id, entry);
       for (const address of entry.addresses) addresses.add(address);
       claims += entry.addresses.length;
     }
   }
-  return addresses.size === claims ? clients : withoutContests(slices);
+  return addresses.size === claims ? clients : withoutContests(slices, mayUse);
 }
 
-function withoutContests(slices: readonly GatewaySlice[]): Clients {
+function withoutContests(slices: readonly GatewaySlice[], mayUse: (namespace: string) => boolean): Clients {
   const holders = new Map<string, SliceEntry>();
   const entries = slices.flatMap((slice) => slice.entries);
   for (const entry of entries) {
@@ -32,7 +35,8 @@ function withoutContests(slices: readonly GatewaySlice[]): Clients {
     }
   }
   const clients = new Map<string, GatewayClient>();
-  for (const { id, addresses } of entries) {
+  for (const { id, namespace, addresses } of entries) {
+    if (!mayUse(namespace)) continue;
     const held = addresses.filter((address) => holders.get(address)?.id === id);
     if (held.length > 0) clients.set(id, { id, addresses: held });
   }

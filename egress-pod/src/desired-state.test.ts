@@ -6,7 +6,7 @@ import type { GatewaySlice } from "./slice.ts";
 const RANGES = ["10.244.0.0/16"];
 
 const EGRESS = parseEgress({
-  metadata: { name: "egress", namespace: "internet", uid: "e", resourceVersion: "1" },
+  metadata: { name: "egress", namespace: "internet", uid: "e", generation: 1, resourceVersion: "1" },
   spec: {
     destinations: ["0.0.0.0/0", "::/0"],
     excludedDestinations: ["192.0.2.0/24"],
@@ -17,7 +17,7 @@ const EGRESS = parseEgress({
 
 const SLICE: GatewaySlice = {
   metadata: { name: "egress-n1", namespace: "internet", uid: "s", generation: 4, resourceVersion: "2" },
-  entries: [{ id: "s/pod", addresses: ["10.244.1.2"], addedAt: "2026-01-01T00:00:00Z" }],
+  entries: [{ id: "s/pod", namespace: "apps", addresses: ["10.244.1.2"], addedAt: "2026-01-01T00:00:00Z" }],
 };
 
 test("clients reach what their Egress names, without what is in the cluster or excluded", () => {
@@ -29,6 +29,14 @@ test("clients reach what their Egress names, without what is in the cluster or e
     excluded: [...RANGES, "192.0.2.0/24"],
   });
   expect([...clients.keys()]).toEqual(["s/pod"]);
+  expect(slices).toEqual(new Map([["s", 4]]));
+});
+
+test("a client whose namespace is not allowed is none, while its slice counts as applied", () => {
+  const bounded = { ...EGRESS, spec: { ...EGRESS.spec, allowedNamespaces: {} } };
+  const status = { allowedNamespaces: ["payments"], observedGeneration: 1 };
+  const { clients, slices } = desiredState({ ...bounded, status }, [SLICE], RANGES);
+  expect(clients.size).toBe(0);
   expect(slices).toEqual(new Map([["s", 4]]));
 });
 

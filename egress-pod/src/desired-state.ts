@@ -1,3 +1,4 @@
+import { namespaceTest } from "@egress-nat/crds";
 import type { GatewayConfig } from "@egress-nat/founat";
 import { type Clients, clientsOf } from "./clients.ts";
 import { type GatewayEgress, gatewayConfig } from "./egress.ts";
@@ -22,7 +23,7 @@ export function desiredState(
   const valid = egress === undefined ? [] : slices;
   return {
     config: gatewayConfig(egress, clusterRanges),
-    clients: clientsOf(valid),
+    clients: clientsOf(valid, egress === undefined ? () => false : namespaceTest(egress)),
     slices: new Map(valid.map(({ metadata }) => [metadata.uid, metadata.generation])),
   };
 }

@@ -13,7 +13,7 @@ import {
   createTransport,
   type KubeObject,
   loadCredentials,
-  type Resource,
+  NAMESPACE_RESOURCE,
   ResourceClient,
   type Transport,
 } from "@egress-nat/kube";
@@ -23,14 +23,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } 
 import { EgressPod } from "./egress-pod.ts";
 import type { GatewayPort } from "./gateway-sync.ts";
 import { Metrics } from "./metrics.ts";
-
-const NAMESPACE: Resource = {
-  group: "",
-  version: "v1",
-  plural: "namespaces",
-  kind: "Namespace",
-  namespaced: false,
-};
 
 const SOON = { timeout: 10_000, interval: 20 };
 
@@ -82,7 +74,7 @@ afterAll(() => transport.close());
 
 beforeEach(async () => {
   namespace = `egress-pod-${Date.now()}`;
-  await new ResourceClient(transport, NAMESPACE, (raw) => raw as KubeObject).create({
+  await new ResourceClient(transport, NAMESPACE_RESOURCE, (raw) => raw as KubeObject).create({
     metadata: { name: namespace },
   });
   kernel = new FakeGateway();
@@ -109,8 +101,11 @@ const start = () => {
   running = pod.run(stop.signal);
 };
 
-const createEgress = (destinations = ["0.0.0.0/0"]) =>
-  egresses().create({ metadata: { namespace, name: "internet" }, spec: { destinations } });
+const createEgress = (spec: Partial<Egress["spec"]> = {}) =>
+  egresses().create({
+    metadata: { namespace, name: "internet" },
+    spec: { destinations: ["0.0.0.0/0"], ...spec },
+  });
 
 /** Writes the slice of a node, as its agent does. */
 async function putSlice(node: string, addresses: readonly string[], egress = "internet") {
@@ -175,6 +170,24 @@ test("destinations change while it runs; nobody is served once the Egress is gon
   await vi.waitFor(() => expect(kernel.addresses).toEqual([]), SOON);
   expect(kernel.config?.destinations).toEqual([]);
   expect(pod.ready().reasons).toEqual([`Egress ${namespace}/internet does not exist`]);
+});
+
+test("it serves clients of the namespaces that the operator has found to be allowed, and no others", async () => {
+  await createEgress({ allowedNamespaces: {} });
+  const slice = await putSlice("n1", ["10.244.1.2"]);
+  start();
+  await vi.waitFor(() => expect(applied(slice)).toBe("1"), SOON);
+  expect(kernel.addresses).toEqual([]);
+
+  const allow = (allowedNamespaces: string[]) =>
+    egresses().applyStatus(
+      { metadata: { namespace, name: "internet" }, status: { allowedNamespaces, observedGeneration: 1 } },
+      { fieldManager: "operator" },
+    );
+  await allow(["default", "payments"]);
+  await vi.waitFor(() => expect(kernel.addresses).toEqual(["10.244.1.2"]), SOON);
+  await allow(["payments"]);
+  await vi.waitFor(() => expect(kernel.addresses).toEqual([]), SOON);
 });
 
 test("it says why it is not ready while the kernel refuses, and recovers by itself", async () => {

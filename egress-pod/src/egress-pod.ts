@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { EGRESS_LABEL, EGRESS_RESOURCE, labelValue, SLICE_RESOURCE } from "@egress-nat/crds";
 import type { GatewayConfig } from "@egress-nat/founat";
 import {
@@ -79,7 +80,15 @@ export class EgressPod {
       logger,
       onEvent: (event) => this.#observe(SLICE_RESOURCE, event),
     });
-    this.#egresses.onChange(() => this.#queue.add(GATEWAY));
+    this.#egresses.onChange(({ object, previous }) => {
+      // Most of its status is nothing that a gateway is made of, and to look at ten thousand clients takes time.
+      if (
+        previous === undefined ||
+        !isDeepStrictEqual([object.spec, object.status], [previous.spec, previous.status])
+      ) {
+        this.#queue.add(GATEWAY);
+      }
+    });
     this.#slices.onChange(() => this.#queue.add(GATEWAY));
   }
 

@@ -1,11 +1,23 @@
-import { EgressSpec, FOU_PORT, ObjectMeta } from "@egress-nat/crds";
+import { EgressSpec, EgressStatus, FOU_PORT, ObjectMeta } from "@egress-nat/crds";
 import type { GatewayConfig } from "@egress-nat/founat";
 import { z } from "zod";
 
 // A field that this program does not use must not keep it from its work, however it came to be wrong.
 const GatewayEgress = z.object({
-  metadata: ObjectMeta.pick({ name: true, namespace: true, uid: true, resourceVersion: true }),
-  spec: EgressSpec.pick({ destinations: true, excludedDestinations: true, fouSourcePortAuto: true }),
+  metadata: ObjectMeta.pick({
+    name: true,
+    namespace: true,
+    uid: true,
+    generation: true,
+    resourceVersion: true,
+  }),
+  spec: EgressSpec.pick({
+    destinations: true,
+    excludedDestinations: true,
+    allowedNamespaces: true,
+    fouSourcePortAuto: true,
+  }),
+  status: EgressStatus.pick({ allowedNamespaces: true, observedGeneration: true }).optional(),
 });
 /** What a gateway needs of its Egress. */
 export type GatewayEgress = z.infer<typeof GatewayEgress>;

@@ -28,7 +28,12 @@ test("an entry belongs to its slice and its pod", () => {
   expect(slice).toEqual({
     metadata: METADATA,
     entries: [
-      { id: "slice-1/pod-1", addresses: ["10.244.1.2", "fd00:244::2"], addedAt: "2026-01-01T00:00:00Z" },
+      {
+        id: "slice-1/pod-1",
+        namespace: "default",
+        addresses: ["10.244.1.2", "fd00:244::2"],
+        addedAt: "2026-01-01T00:00:00Z",
+      },
     ],
   });
   expect(warn).not.toHaveBeenCalled();
@@ -43,6 +48,7 @@ test.each([
   ["an address that is none", { ...ENTRY, addresses: ["10.244.1.300"] }, "10.244.1.300"],
   ["an address with a zone", { ...ENTRY, addresses: ["fe80::1%eth0"] }, "fe80::1%eth0"],
   ["no addresses", { ...ENTRY, addresses: [] }, "addresses"],
+  ["no namespace", { ...ENTRY, namespace: undefined }, "namespace"],
   ["no UID", { ...ENTRY, uid: 7 }, "uid"],
   ["no time", { ...ENTRY, addedAt: undefined }, "addedAt"],
   ["nothing", null, "expected object"],

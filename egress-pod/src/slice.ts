@@ -26,6 +26,8 @@ export interface GatewaySlice {
 export interface SliceEntry {
   /** Unique among all slices: a node cannot speak for what another one reports. */
   readonly id: string;
+  /** Of the pod. */
+  readonly namespace: string;
   /** In canonical spelling. */
   readonly addresses: readonly string[];
   /** RFC 3339, as the agent wrote it: hardly anybody ever asks. */
@@ -43,8 +45,8 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
   const entries: SliceEntry[] = [];
   clients.forEach((client, index) => {
     if (isEntry(client)) {
-      const { uid, addresses, addedAt } = client;
-      entries.push({ id: `${metadata.uid}/${uid}`, addresses: addresses.map(canonical), addedAt });
+      const { uid, namespace, addresses, addedAt } = client;
+      entries.push({ id: `${metadata.uid}/${uid}`, namespace, addresses: addresses.map(canonical), addedAt });
       return;
     }
     const { error } = SliceClient.safeParse(client);
@@ -60,10 +62,15 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
  * Whether it holds what is needed here, as the schema of the API has it; the apiserver has enforced that. Of a start
  * with ten thousand clients, zod would take longer for this than all the rest does.
  */
-function isEntry(client: unknown): client is Pick<SliceClient, "uid" | "addresses" | "addedAt"> {
-  const { uid, addresses, addedAt } = Object(client) as Partial<Record<keyof SliceClient, unknown>>;
+function isEntry(
+  client: unknown,
+): client is Pick<SliceClient, "uid" | "namespace" | "addresses" | "addedAt"> {
+  const { uid, namespace, addresses, addedAt } = Object(client) as Partial<
+    Record<keyof SliceClient, unknown>
+  >;
   return (
     typeof uid === "string" &&
+    typeof namespace === "string" &&
     typeof addedAt === "string" &&
     Array.isArray(addresses) &&
     addresses.length > 0 &&

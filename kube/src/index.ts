@@ -4,6 +4,7 @@ export { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
 export { Backoff, type BackoffOptions } from "./backoff.ts";
 export { type Clock, pause, systemClock } from "./clock.ts";
 export type { Authentication, Credentials, CredentialsOptions, TlsOptions } from "./credentials.ts";
+export { ENDPOINT_SLICE_RESOURCE, type Endpoint, EndpointSlice, mergeEndpoints } from "./endpoint-slice.ts";
 export { hasCode, KubeError } from "./error.ts";
 export {
   EventRecorder,
@@ -22,6 +23,7 @@ export { Reflector, type ReflectorEvent, type ReflectorOptions, type ReflectorSt
 export {
   apiVersion,
   type KubeObject,
+  NAMESPACE_RESOURCE,
   NODE_RESOURCE,
   type ObjectMeta,
   type OwnerReference,

@@ -63,6 +63,15 @@ export const NODE_RESOURCE: Resource = {
   namespaced: false,
 };
 
+/** The namespaces of the cluster. */
+export const NAMESPACE_RESOURCE: Resource = {
+  group: "",
+  version: "v1",
+  plural: "namespaces",
+  kind: "Namespace",
+  namespaced: false,
+};
+
 /** "group/version", or "v1" for the core group: what stands in an object's apiVersion. */
 export function apiVersion(resource: Resource): string {
   return resource.group ? `${resource.group}/${resource.version}` : resource.version;

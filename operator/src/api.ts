@@ -36,6 +36,9 @@ export function egressWorld(
   return {
     egress: (key) => caches.egresses.store.get(key),
     children: (key) => caches.childrenOf(key),
+    gateways: (key) => caches.gatewaysOf(key),
+    clients: (key) => caches.clientsOf(key),
+    namespaces: () => caches.namespaces.store.list(),
     read: (child, egress, signal) => found(clients[child].get(egress.metadata, { signal })),
     apply: (child, manifest, force, signal) =>
       clients[child].apply(manifest, { fieldManager: FIELD_MANAGER, force, signal }),

@@ -3,7 +3,12 @@
 import { EGRESS_LABEL, EGRESS_RESOURCE, Egress, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
   type Change,
+  ENDPOINT_SLICE_RESOURCE,
+  type Endpoint,
+  EndpointSlice,
   type KubeObject,
+  mergeEndpoints,
+  NAMESPACE_RESOURCE,
   NODE_RESOURCE,
   Reflector,
   type ReflectorOptions,
@@ -11,6 +16,7 @@ import {
   Store,
 } from "@egress-nat/kube";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
+import { NamespaceHead } from "./egress/namespaces.ts";
 import { type ObservedChildren, parseChild } from "./egress/observed.ts";
 import { NodeHead, SliceHead } from "./slices/orphans.ts";
 
@@ -56,12 +62,19 @@ class Cache<T extends KubeObject> implements Watched {
 }
 
 const SLICES_BY_NODE = "node";
+const BY_EGRESS = "egress";
 
 /** All that the operator sees. Nothing else is asked of the API server again and again. */
 export class Caches {
   readonly egresses = new Cache(EGRESS_RESOURCE, (raw) => Egress.parse(raw));
   readonly slices = new Cache(SLICE_RESOURCE, (raw) => SliceHead.parse(raw));
   readonly nodes = new Cache(NODE_RESOURCE, (raw) => NodeHead.parse(raw), { metadataOnly: true });
+  readonly namespaces = new Cache(NAMESPACE_RESOURCE, (raw): NamespaceHead => NamespaceHead.parse(raw), {
+    metadataOnly: true,
+  });
+  readonly endpointSlices = new Cache(ENDPOINT_SLICE_RESOURCE, (raw) => EndpointSlice.parse(raw), {
+    labelSelector: EGRESS_LABEL,
+  });
   readonly children = {
     serviceAccount: childCache("serviceAccount"),
     role: childCache("role"),
@@ -73,10 +86,15 @@ export class Caches {
 
   constructor() {
     this.slices.store.addIndex(SLICES_BY_NODE, ({ nodeName }) => [nodeName]);
+    this.slices.store.addIndex(BY_EGRESS, egressKeys);
+    this.endpointSlices.store.addIndex(BY_EGRESS, egressKeys);
   }
 
   all(): readonly Watched[] {
-    return [this.egresses, this.slices, this.nodes, ...Object.values(this.children)];
+    return [
+      ...[this.egresses, this.slices, this.nodes, this.namespaces, this.endpointSlices],
+      ...Object.values(this.children),
+    ];
   }
 
   /** The children of an Egress are found by its key: they have its name. */
@@ -92,9 +110,33 @@ export class Caches {
     };
   }
 
+  /** The pods behind the Service of an Egress. */
+  gatewaysOf(key: string): readonly Endpoint[] {
+    return mergeEndpoints(this.endpointSlices.store.byIndex(BY_EGRESS, key));
+  }
+
+  /** How many clients an Egress has. */
+  clientsOf(key: string): number {
+    return this.slices.store.byIndex(BY_EGRESS, key).reduce((count, { clients }) => count + clients, 0);
+  }
+
   slicesOfNode(name: string): readonly SliceHead[] {
     return this.slices.store.byIndex(SLICES_BY_NODE, name);
   }
+}
+
+/** The API's objects and the base class's alike. */
+interface Labelled {
+  readonly metadata?: Pick<KubeObject["metadata"], "namespace" | "labels">;
+}
+
+/**
+ * The Egress that an object belongs to, by its label: the name itself, for an Egress's name is never longer than a label
+ * may be.
+ */
+export function egressKeys({ metadata }: Labelled): readonly string[] {
+  const name = metadata?.labels?.[EGRESS_LABEL];
+  return name === undefined ? [] : [`${metadata?.namespace}/${name}`];
 }
 
 function childCache<K extends ChildKind>(kind: K): Cache<NonNullable<ObservedChildren[K]>> {

@@ -1,4 +1,5 @@
 import { SLICE_RESOURCE } from "@egress-nat/crds";
+import { ENDPOINT_SLICE_RESOURCE, NAMESPACE_RESOURCE } from "@egress-nat/kube";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
 import { Playground } from "./testing/cluster.ts";
@@ -106,6 +107,50 @@ describe("one operator", () => {
       .toEqual(["Normal Available", "Normal Created"]);
   });
 
+  test("lists the gateways behind its Service, and counts the clients of all nodes", async () => {
+    await play.createEgress("listed");
+    const labels = { "coil.cybozu.com/egress": "listed" };
+    const endpoint = (address: string, conditions: object) => ({
+      addresses: [address],
+      conditions,
+      nodeName: "n1",
+      targetRef: { kind: "Pod", name: "listed-1", uid: "p1" },
+    });
+    const endpointSlice = (name: string, addressType: string, address: string) =>
+      play.create(ENDPOINT_SLICE_RESOURCE, {
+        metadata: { name, labels },
+        addressType,
+        endpoints: [endpoint(address, { ready: true })],
+      });
+    await endpointSlice("listed-v4", "IPv4", "10.244.1.7");
+    await endpointSlice("listed-v6", "IPv6", "fd00:244:1::7");
+    for (const [node, clients] of [
+      ["n1", ["a", "b"]],
+      ["n2", ["c"]],
+    ] as const) {
+      const name = `${play.namespace}-${node}`;
+      await play.transport.request({ method: "POST", path: "/api/v1/nodes", body: { metadata: { name } } });
+      await play.createSlice({ name: `listed.${node}`, labels }, name, clients);
+    }
+    const gateway = { name: "listed-1", node: "n1", addresses: ["10.244.1.7", "fd00:244:1::7"] };
+    await expect
+      .poll(() => play.status("listed"), eventually)
+      .toMatchObject({ clients: 3, gateways: [{ ...gateway, state: "Ready" }] });
+
+    for (const [name, address] of [
+      ["listed-v4", "10.244.1.7"],
+      ["listed-v6", "fd00:244:1::7"],
+    ] as const) {
+      await play.patch(ENDPOINT_SLICE_RESOURCE, name, { endpoints: [endpoint(address, { ready: false })] });
+    }
+    await expect
+      .poll(() => play.status("listed"), eventually)
+      .toMatchObject({ gateways: [{ ...gateway, state: "Down" }] });
+    await expect.poll(() => play.events("listed"), eventually).toContain("Warning GatewayLost");
+    await play.delete(SLICE_RESOURCE, "listed.n1");
+    await expect.poll(() => play.status("listed"), eventually).toMatchObject({ clients: 1 });
+  });
+
   test("tells when pods are refused", async () => {
     await play.createEgress("refused");
     await expect.poll(() => play.kinds("refused"), eventually).toEqual(WITHOUT_BUDGET);
@@ -126,6 +171,21 @@ describe("one operator", () => {
       `kubectl label namespace ${play.namespace} pod-security.kubernetes.io/enforce=privileged`,
     );
     await expect.poll(() => play.events("refused"), eventually).toContain("Warning FailedCreate");
+  });
+
+  test("finds the namespaces that an Egress allows, and follows their labels", async () => {
+    const label = `egress-of-${play.namespace}`;
+    const mark = (value: string | null) =>
+      play.patch(NAMESPACE_RESOURCE, play.namespace, { metadata: { labels: { [label]: value } } });
+    const allowed = async () => (await play.status("bounded"))?.allowedNamespaces;
+    await play.createEgress("bounded", { allowedNamespaces: { matchLabels: { [label]: "yes" } } });
+    await expect.poll(allowed, eventually).toEqual([]);
+    await mark("yes");
+    await expect.poll(allowed, eventually).toEqual([play.namespace]);
+    await mark(null);
+    await expect.poll(allowed, eventually).toEqual([]);
+    await play.patchEgress("bounded", { allowedNamespaces: null });
+    await expect.poll(allowed, eventually).toBeUndefined();
   });
 
   test("scales by the scale subresource", async () => {
@@ -277,20 +337,18 @@ describe("one operator", () => {
     const names = ["gone", "there"].map((node) => `${play.namespace}-${node}`);
     for (const name of names) {
       await play.transport.request({ method: "POST", path: "/api/v1/nodes", body: { metadata: { name } } });
-      await play.create(SLICE_RESOURCE, {
-        apiVersion: "coil.cybozu.com/v2",
-        kind: "EgressClientSlice",
-        metadata: { name },
-        nodeName: name,
-        clients: [],
-      });
+      await play.createSlice({ name }, name);
     }
     const [gone = "", there = ""] = names;
     await play.transport.request({ method: "DELETE", path: `/api/v1/nodes/${gone}` });
     await expect.poll(() => play.get(SLICE_RESOURCE, gone), eventually).toBeUndefined();
     expect(await play.get(SLICE_RESOURCE, there)).toBeDefined();
+
+    // An agent that outlives its node for a while is not fought with.
+    await play.createSlice({ name: gone }, gone);
     await play.transport.request({ method: "DELETE", path: `/api/v1/nodes/${there}` });
     await expect.poll(() => play.get(SLICE_RESOURCE, there), eventually).toBeUndefined();
+    expect(await play.get(SLICE_RESOURCE, gone)).toBeDefined();
   });
 });
 

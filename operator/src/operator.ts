@@ -19,9 +19,10 @@ import {
 } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import { egressWorld, sliceWorld } from "./api.ts";
-import { Caches, type Watch, type Watched } from "./caches.ts";
+import { Caches, egressKeys, type Watch, type Watched } from "./caches.ts";
 import type { GatewaySettings } from "./egress/children/index.ts";
 import { FIELD_MANAGER } from "./egress/field-manager.ts";
+import { concerns } from "./egress/namespaces.ts";
 import { reconcileEgress } from "./egress/reconcile.ts";
 import type { OperatorMetrics } from "./metrics.ts";
 import { reconcileSlice } from "./slices/orphans.ts";
@@ -41,6 +42,12 @@ const LEASE = "egress-nat-operator";
 const COMPONENT = "coil.cybozu.com/egress-nat-operator";
 
 const CONCURRENCY = 8;
+/** An agent may outlive its node for a while, and write a slice again that was removed with the node. */
+const ORPHAN_AFTER_MS = 30_000;
+
+/** Pods come in crowds, and each status that is written is read by many. */
+const CLIENTS_AFTER_MS = 1000;
+
 const BACKOFF = { baseMs: 250, maxMs: 60_000 };
 
 const { default: Operator, ResourceEventType } = k8sOperator;
@@ -112,14 +119,26 @@ export class EgressOperator extends Operator {
   }
 
   protected override async init(): Promise<void> {
-    const { egresses, slices, nodes, children } = this.#caches;
+    const { egresses, slices, nodes, namespaces, endpointSlices, children } = this.#caches;
     for (const watched of [egresses, ...Object.values(children)]) {
       await this.#watch(watched, ({ meta }) => this.#egressQueue.add(objectKey({ metadata: meta })));
     }
-    await this.#watch(slices, ({ meta }) => this.#sliceQueue.add(objectKey({ metadata: meta })));
+    await this.#watch(slices, ({ meta, object }) => {
+      this.#sliceQueue.addAfter(objectKey({ metadata: meta }), ORPHAN_AFTER_MS);
+      for (const key of egressKeys(object)) this.#egressQueue.addAfter(key, CLIENTS_AFTER_MS);
+    });
+    await this.#watch(endpointSlices, ({ object }) => {
+      for (const key of egressKeys(object)) this.#egressQueue.add(key);
+    });
     await this.#watch(nodes, ({ meta, type }) => {
       if (type !== ResourceEventType.Deleted) return;
       for (const slice of this.#caches.slicesOfNode(meta.name)) this.#sliceQueue.add(objectKey(slice));
+    });
+    await this.#watch(namespaces, ({ meta }) => {
+      const labels = namespaces.store.get(meta.name)?.metadata.labels;
+      for (const egress of egresses.store.list()) {
+        if (concerns(egress, { name: meta.name, labels })) this.#egressQueue.add(objectKey(egress));
+      }
     });
   }
 

@@ -1,9 +1,8 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { waitUntil } from "../system/wait-until.ts";
 import { clientOf, egress, scriptPod } from "../workload/manifests.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { gatewaysReady, kubectl, podEvents, world } from "./kit/world.ts";
+import { gatewaysReady, kubectl, podEvent, world } from "./kit/world.ts";
 
 const GHOST = { namespace: INTERNET_EGRESS.namespace, name: "ghost" };
 const SPEC = { destinations: ["198.51.100.0/24"] };
@@ -46,13 +45,13 @@ describe("a pod waits in ContainerCreating", () => {
 
   test("for an Egress that does not exist, and an event says so", async () => {
     await kubectl.apply(pod);
-    await eventThatSays(/ghost.*not (exist|found)/i);
+    await podEvent(pod, /ghost.*not (exist|found)/i);
     expect(await containerState()).toEqual({ waiting: { reason: "ContainerCreating" } });
   });
 
   test("for an Egress without gateways, and an event says so", async () => {
     await kubectl.apply(egress(GHOST, { ...SPEC, replicas: 0 }));
-    await eventThatSays(/ghost.*no (ready )?gateway/i);
+    await podEvent(pod, /ghost.*no (ready )?gateway/i);
     expect(await containerState()).toEqual({ waiting: { reason: "ContainerCreating" } });
   });
 
@@ -74,15 +73,6 @@ describe("a pod waits in ContainerCreating", () => {
       ((running?.startedAt.getTime() ?? Infinity) - (ready?.lastTransitionTime.getTime() ?? 0)) / 1000;
     expect(seconds).toBeLessThanOrEqual(30);
   });
-
-  async function eventThatSays(what: RegExp): Promise<void> {
-    await waitUntil(async () => (await podEvents(pod)).some((message) => what.test(message)), {
-      what: `an event of pod ${pod.metadata.name} that matches ${what}`,
-      timeoutMs: 90_000,
-      intervalMs: 1000,
-      explain: async () => (await podEvents(pod)).join("\n"),
-    });
-  }
 
   async function containerState(): Promise<
     z.infer<typeof Waiting>["status"]["containerStatuses"][0]["state"]

@@ -105,12 +105,14 @@ export class ProbePod {
    * As whom the pod is seen by servers that answer with the address of whoever asks.
    *
    * @param text carried by the datagrams
+   * @param timeout of each probe, in seconds; absent: the probe's own
    * @returns one entry for each address, in their order
    */
-  async seenBy(addresses: readonly string[], text = "who am I"): Promise<SeenAs[]> {
+  async seenBy(addresses: readonly string[], text = "who am I", timeout?: number): Promise<SeenAs[]> {
+    const limit = timeout === undefined ? {} : { timeout };
     const probes = addresses.flatMap((address): Probe[] => [
-      { do: "tcp", address, port: WHOAMI_PORT },
-      { do: "udp", address, port: WHOAMI_PORT, text },
+      { do: "tcp", address, port: WHOAMI_PORT, ...limit },
+      { do: "udp", address, port: WHOAMI_PORT, text, ...limit },
     ]);
     const answers = (await this.ask(probes)).map((answer) => Answer.parse(answer)).map(addressOrError);
     return addresses.map((_, index) => ({

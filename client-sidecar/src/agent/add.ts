@@ -195,12 +195,12 @@ export class Adder {
   }
 
   #usable(
-    { addresses }: AddRequest,
+    { pod, addresses }: AddRequest,
     reference: { readonly namespace: string; readonly name: string },
   ): EgressFacts {
     const { view } = this.#options;
     const egress = view.egress(reference);
-    assertUsable(reference, egress, view.gateways(reference), addresses);
+    assertUsable(reference, egress, view.gateways(reference), pod.namespace, addresses);
     return egress;
   }
 

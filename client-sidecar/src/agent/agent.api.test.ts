@@ -13,7 +13,9 @@ import {
 } from "@egress-nat/crds";
 import {
   createTransport,
+  ENDPOINT_SLICE_RESOURCE,
   loadCredentials,
+  NAMESPACE_RESOURCE,
   ResourceClient,
   resourcePath,
   type Transport,
@@ -27,19 +29,11 @@ import { FakeGateways } from "../testing/fake-gateways.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
 import { locationsIn } from "../testing/locations.ts";
 import { Agent } from "./agent.ts";
-import { ENDPOINT_SLICE_RESOURCE } from "./egress-view.ts";
 import type { PodEvent } from "./pod-events.ts";
 import { Tombstones } from "./tombstones.ts";
 
 const NODE = "node-1";
 const ACKNOWLEDGE_DEADLINE_MS = 3_000;
-const NAMESPACE_RESOURCE = {
-  group: "",
-  version: "v1",
-  plural: "namespaces",
-  kind: "Namespace",
-  namespaced: false,
-};
 const POD_RESOURCE = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
 const GATEWAY = "198.51.100.1";
 const OTHER_GATEWAY = "198.51.100.2";
@@ -153,6 +147,23 @@ describe("a client's ADD", () => {
       result: { code: 11, msg: `Egress ${namespace}/nat has no gateway that is ready` },
     });
     expect(state.recordIds()).toEqual([]);
+  });
+
+  it("is refused where the Egress does not allow the pod's namespace, until it does", async () => {
+    await createEgress("nat", [GATEWAY], { allowedNamespaces: {} });
+    await allow("nat", ["payments"]);
+    await startAgent();
+    expect(await add("c1")).toMatchObject({
+      exitCode: 1,
+      result: {
+        code: 11,
+        msg: `pods of namespace apps may not use Egress ${namespace}/nat: its allowedNamespaces do not select it`,
+        details: expect.stringMatching(/label/),
+      },
+    });
+    expect(state.recordIds()).toEqual([]);
+    await allow("nat", ["apps"]);
+    await eventually(async () => expect((await add("c1")).exitCode).toBe(0));
   });
 
   it("does not wait for gateways where the Egress does not ask for it", async () => {
@@ -383,6 +394,26 @@ describe("a running client", () => {
     await eventually(() => expect(config()).toMatchObject({ gateway: {}, destinations: ["192.0.2.0/24"] }));
   });
 
+  it("loses its gateway, closed and with an event, when its namespace is allowed no longer", async () => {
+    await createEgress("nat", [GATEWAY], { allowedNamespaces: {} });
+    await allow("nat", ["apps"]);
+    await startAgent();
+    expect((await add("c1")).exitCode).toBe(0);
+    const config = () => networks.applied.get("/run/netns/c1")?.egresses[0];
+    await allow("nat", ["payments"]);
+    const closed = { destinations: ["0.0.0.0/0"], gateway: {}, peers: [] };
+    await eventually(() => expect(config()).toMatchObject(closed));
+    expect(events).toEqual([
+      {
+        type: "Warning",
+        reason: "EgressNotAllowed",
+        message: expect.stringMatching(`pods of namespace apps may not use ${namespace}/nat`),
+      },
+    ]);
+    await allow("nat", ["apps", "payments"]);
+    await eventually(() => expect(config()).toMatchObject({ gateway: { ipv4: "10.96.0.10" } }));
+  });
+
   it("stays guarded when its Egress is gone, also after a restart of the agent", async () => {
     await createEgress("nat", [GATEWAY]);
     await startAgent();
@@ -547,6 +578,11 @@ async function createEgress(name: string, addresses: readonly string[], spec: ob
   const endpoints = addresses.map(endpoint);
   await create(ENDPOINT_SLICE_RESOURCE, { metadata, addressType: "IPv4", endpoints });
   return metadata.name;
+}
+
+/** As the operator does once it has resolved the Egress's selector. */
+function allow(name: string, allowedNamespaces: readonly string[]): Promise<void> {
+  return patch(EGRESS_RESOURCE, name, { status: { allowedNamespaces, observedGeneration: 1 } }, "status");
 }
 
 function endpoint(address: string) {

@@ -84,7 +84,7 @@ export class Agent {
     const withdrawals = new Withdrawals({ tombstones, registry, writer, view, asker, logger });
     this.#withdrawals = withdrawals;
     const shared = { clusterRanges, registry, view, networks, withdrawals, metrics, logger };
-    this.#reapplier = new Reapplier(shared);
+    this.#reapplier = new Reapplier({ ...shared, recordEvent });
     this.#keeper = new SliceKeeper({ tombstones, registry, writer, logger });
     const adder = new Adder({
       ...{ ...shared, state, writer, asker, recordEvent },

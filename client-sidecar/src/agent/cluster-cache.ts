@@ -9,11 +9,19 @@ import {
   SLICE_RESOURCE,
   sliceName,
 } from "@egress-nat/crds";
-import { type KubeObject, Reflector, type Resource, Store, type Transport } from "@egress-nat/kube";
+import {
+  ENDPOINT_SLICE_RESOURCE,
+  EndpointSlice,
+  type KubeObject,
+  Reflector,
+  type Resource,
+  Store,
+  type Transport,
+} from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { z } from "zod";
 import type { EgressReference } from "../state/record.ts";
-import { CachedEgressView, EgressFacts, ENDPOINT_SLICE_RESOURCE, EndpointSlice } from "./egress-view.ts";
+import { CachedEgressView, EgressFacts } from "./egress-view.ts";
 
 export interface ClusterCacheOptions {
   readonly transport: Transport;

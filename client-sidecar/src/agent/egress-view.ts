@@ -1,69 +1,38 @@
 /** What the node agent knows of Egresses and their gateways: two caches, read as one. */
 
+import { isDeepStrictEqual } from "node:util";
 import { EGRESS_LABEL, EgressSpec, EgressStatus, labelValue, ObjectMeta } from "@egress-nat/crds";
-import type { Store } from "@egress-nat/kube";
+import { type Endpoint, type EndpointSlice, mergeEndpoints, type Store } from "@egress-nat/kube";
 import { z } from "zod";
 import type { EgressReference } from "../state/record.ts";
 
 /** The part of an Egress that the agent keeps: a pod template may be long, and is none of its business. */
 export const EgressFacts = z.object({
-  metadata: ObjectMeta.pick({ namespace: true, name: true, uid: true, resourceVersion: true }),
+  metadata: ObjectMeta.pick({
+    namespace: true,
+    name: true,
+    uid: true,
+    generation: true,
+    resourceVersion: true,
+  }),
   spec: EgressSpec.pick({
     destinations: true,
     excludedDestinations: true,
+    allowedNamespaces: true,
     originatingOnly: true,
     fouSourcePortAuto: true,
     clientStartup: true,
   }),
-  status: EgressStatus.pick({ serviceIPs: true }).optional(),
+  status: EgressStatus.pick({
+    serviceIPs: true,
+    allowedNamespaces: true,
+    observedGeneration: true,
+  }).optional(),
 });
 export type EgressFacts = z.infer<typeof EgressFacts>;
 
-/** The part of an EndpointSlice that the agent keeps: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/. */
-export const EndpointSlice = z.object({
-  metadata: z.object({
-    name: z.string(),
-    namespace: z.string(),
-    uid: z.string(),
-    resourceVersion: z.string().optional(),
-    labels: z.record(z.string(), z.string()).default({}),
-  }),
-  endpoints: z
-    .array(
-      z.object({
-        addresses: z.array(z.string()),
-        conditions: z
-          .object({
-            ready: z.boolean().nullish(),
-            serving: z.boolean().nullish(),
-          })
-          .default({}),
-        nodeName: z.string().nullish(),
-        targetRef: z.object({ name: z.string(), uid: z.string() }).partial().nullish(),
-      }),
-    )
-    .nullish()
-    .transform((endpoints) => endpoints ?? []),
-});
-export type EndpointSlice = z.infer<typeof EndpointSlice>;
-
-export const ENDPOINT_SLICE_RESOURCE = {
-  group: "discovery.k8s.io",
-  version: "v1",
-  plural: "endpointslices",
-  kind: "EndpointSlice",
-  namespaced: true,
-} as const;
-
-/** One gateway pod, with its addresses of all families. */
-export interface Gateway {
-  /** Of the pod. */
-  readonly name: string;
-  readonly addresses: readonly string[];
-  readonly ready: boolean;
-  /** Ready, or terminating and still able to serve. */
-  readonly serving: boolean;
-}
+/** One gateway pod. */
+export type Gateway = Pick<Endpoint, "name" | "addresses" | "ready" | "serving">;
 
 export interface EgressView {
   egress(reference: EgressReference): EgressFacts | undefined;
@@ -102,7 +71,9 @@ export class CachedEgressView implements EgressView {
 
   /** @param listener is told which Egress changed, in its spec, its status or its gateways */
   onChange(listener: (reference: EgressReference) => void): void {
-    this.#egresses.onChange(({ object }) => {
+    this.#egresses.onChange(({ object, previous }) => {
+      // Most of its status is nothing that a client is made of.
+      if (previous !== undefined && isDeepStrictEqual(factsOf(object), factsOf(previous))) return;
       const { namespace, name } = object.metadata;
       listener({ namespace, name });
     });
@@ -116,26 +87,8 @@ export class CachedEgressView implements EgressView {
   }
 }
 
-/**
- * The gateways behind all EndpointSlices of one Service: a pod stands in one slice per family, and while a slice is
- * being moved perhaps in two.
- */
-export function mergeEndpoints(slices: readonly EndpointSlice[]): readonly Gateway[] {
-  const gateways = new Map<string, Gateway>();
-  for (const { addresses, conditions, targetRef } of slices.flatMap(({ endpoints }) => endpoints)) {
-    // A condition that is not known counts as true, and serving as ready: discovery.k8s.io/v1 EndpointConditions.
-    const ready = conditions.ready ?? true;
-    const serving = conditions.serving ?? ready;
-    const id = targetRef?.uid ?? addresses.join();
-    const known = gateways.get(id);
-    gateways.set(id, {
-      name: targetRef?.name ?? addresses.join(),
-      addresses: [...new Set([...(known?.addresses ?? []), ...addresses])],
-      ready: ready || (known?.ready ?? false),
-      serving: serving || (known?.serving ?? false),
-    });
-  }
-  return [...gateways.values()];
+function factsOf({ spec, status }: EgressFacts): unknown {
+  return [spec, status];
 }
 
 function indexByEgress({ metadata }: EndpointSlice): readonly string[] {

@@ -2,7 +2,13 @@ import { describe, expect, it } from "vitest";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
 import type { EgressFacts, EgressView, Gateway } from "./egress-view.ts";
-import { assertUsable, clientConfig, parseClientAnnotations, recordEgress } from "./pod-plan.ts";
+import {
+  assertUsable,
+  clientConfig,
+  parseClientAnnotations,
+  recordEgress,
+  refusedEgresses,
+} from "./pod-plan.ts";
 
 const NAT = { namespace: "internet", name: "nat" };
 const READY: Gateway = {
@@ -47,6 +53,8 @@ describe("annotations", () => {
   });
 });
 
+const BOUNDED = { allowedNamespaces: { matchLabels: { egress: "allowed" } } };
+
 describe("an Egress is usable", () => {
   const both = ["10.244.0.5", "fd00:244::5"];
   const dual = { destinations: ["0.0.0.0/0", "::/0"] };
@@ -56,13 +64,27 @@ describe("an Egress is usable", () => {
     ["with a gateway that only drains, as with kube-proxy", egress(), [DRAINING], both],
     ["for one family of a dual-stack pod", egress(dual), [READY], both],
     ["for a pod of one of its families", egress(dual), [READY], ["10.244.0.5"]],
+    [
+      "for a namespace that it allows",
+      egress(BOUNDED, undefined, { allowedNamespaces: ["apps"] }),
+      [READY],
+      both,
+    ],
     ["without a gateway, when it says so", egress({ clientStartup: "Immediate" }, []), [], both],
   ])("%s", (_, object, gateways, addresses) => {
-    expect(() => assertUsable(NAT, object, gateways, addresses)).not.toThrow();
+    expect(() => assertUsable(NAT, object, gateways, "apps", addresses)).not.toThrow();
   });
 
   it.each<[string, EgressFacts | undefined, readonly Gateway[], readonly string[], number, RegExp]>([
     ["does not exist", undefined, [], both, 11, /internet\/nat does not exist/],
+    [
+      "does not allow the pod's namespace",
+      egress(BOUNDED, undefined, { allowedNamespaces: ["payments"] }),
+      [READY],
+      both,
+      11,
+      /pods of namespace apps may not use Egress internet\/nat/,
+    ],
     ["has no gateway", egress(), [], both, 11, /no gateway that is ready/],
     ["has only dead gateways", egress(), [DEAD], both, 11, /no gateway that is ready/],
     ["has no Service yet", egress({}, []), [READY], both, 11, /no gateway that is ready/],
@@ -75,7 +97,7 @@ describe("an Egress is usable", () => {
       /only ipv4 destinations, the pod only ipv6/,
     ],
   ])("but not when it %s", (_, object, gateways, addresses, code, message) => {
-    const check = () => assertUsable(NAT, object, gateways, addresses);
+    const check = () => assertUsable(NAT, object, gateways, "apps", addresses);
     expect(check).toThrow(message);
     expect(check).toThrow(expect.objectContaining({ code, details: expect.any(String) }));
   });
@@ -117,6 +139,18 @@ describe("a client's configuration", () => {
     const object = egress({}, ["10.96.0.10", "fd00:96::10"]);
     const config = clientConfig(clientRecord(), viewOf(object, [DRAINING]), RANGES);
     expect(config.egresses[0]?.gateway).toEqual({ ipv4: "10.96.0.10" });
+  });
+
+  it("has no gateway of an Egress that its namespace may not use: it fails closed", () => {
+    const object = egress(BOUNDED, undefined, { allowedNamespaces: ["payments"] });
+    const record = clientRecord();
+    const view = viewOf(object, [READY]);
+    expect(clientConfig(record, view, RANGES).egresses[0]).toMatchObject({
+      destinations: ["0.0.0.0/0"],
+      gateway: {},
+      peers: [],
+    });
+    expect(refusedEgresses(record, view)).toEqual(["internet/nat"]);
   });
 
   it("guards what was last known of an Egress that is gone", () => {

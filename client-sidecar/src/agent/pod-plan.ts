@@ -1,7 +1,13 @@
 /** From a pod's annotations and the Egresses they name to what its network namespace should be: pure functions. */
 
 import { isIPv6 } from "node:net";
-import { CLIENT_ANNOTATION_PREFIX, EGRESS_LABEL, FOU_PORT, labelValue } from "@egress-nat/crds";
+import {
+  CLIENT_ANNOTATION_PREFIX,
+  EGRESS_LABEL,
+  FOU_PORT,
+  labelValue,
+  namespaceTest,
+} from "@egress-nat/crds";
 import {
   type Addresses,
   type ClientConfig,
@@ -52,6 +58,7 @@ export function recordEgress(egress: EgressFacts): RecordedEgress {
 /**
  * Why a pod cannot be a client of an Egress now.
  *
+ * @param podNamespace of the pod
  * @param addresses of the pod
  * @throws CniError 11 where it can be one later, 100 where it cannot
  */
@@ -59,6 +66,7 @@ export function assertUsable(
   reference: EgressReference,
   egress: EgressFacts | undefined,
   gateways: readonly Gateway[],
+  podNamespace: string,
   addresses: readonly string[],
 ): asserts egress is EgressFacts {
   const { namespace, name } = reference;
@@ -68,6 +76,14 @@ export function assertUsable(
       CniErrorCode.tryAgainLater,
       `Egress ${key} does not exist`,
       `create it, or correct the pod's annotation ${CLIENT_ANNOTATION_PREFIX}${namespace}; kubectl get egress -n ${namespace}`,
+    );
+  }
+  if (!namespaceTest(egress)(podNamespace)) {
+    throw new CniError(
+      CniErrorCode.tryAgainLater,
+      `pods of namespace ${podNamespace} may not use Egress ${key}: its allowedNamespaces do not select it`,
+      `give the namespace a label that is selected, or remove the pod's annotation ${CLIENT_ANNOTATION_PREFIX}${namespace}; ` +
+        `kubectl get egress -n ${namespace} ${name} -o yaml`,
     );
   }
   const served = familiesOf(egress.spec.destinations);
@@ -91,26 +107,27 @@ export function assertUsable(
 }
 
 /**
- * What a client's network namespace should be. An Egress that is gone is guarded by what was last known of it: its
- * clients fail closed.
+ * What a client's network namespace should be. An Egress that is gone is guarded by what was last known of it, and one
+ * that the pod's namespace may not use has no gateway for it: clients fail closed.
  */
 export function clientConfig(
-  record: Pick<ClientRecord, "ifname" | "egresses">,
+  record: Pick<ClientRecord, "ifname" | "pod" | "egresses">,
   view: EgressView,
   clusterRanges: readonly string[],
 ): ClientConfig {
   return {
     uplink: record.ifname,
-    egresses: record.egresses.map((recorded) => clientEgress(recorded, view)),
+    egresses: record.egresses.map((recorded) => clientEgress(record.pod.namespace, recorded, view)),
     clusterRanges,
   };
 }
 
-function clientEgress(recorded: RecordedEgress, view: EgressView): ClientEgress {
+function clientEgress(podNamespace: string, recorded: RecordedEgress, view: EgressView): ClientEgress {
   const egress = view.egress(recorded);
   const known = egress === undefined ? recorded : recordEgress(egress);
-  const serviceIPs = egress?.status?.serviceIPs ?? [];
-  const gateways = view.gateways(recorded);
+  const isAllowed = egress !== undefined && namespaceTest(egress)(podNamespace);
+  const serviceIPs = isAllowed ? (egress.status?.serviceIPs ?? []) : [];
+  const gateways = isAllowed ? view.gateways(recorded) : [];
   return {
     name: egressKey(recorded),
     destinations: known.destinations,
@@ -121,6 +138,17 @@ function clientEgress(recorded: RecordedEgress, view: EgressView): ClientEgress 
     sourcePortAuto: known.fouSourcePortAuto,
     originatingOnly: known.originatingOnly,
   };
+}
+
+/** The Egresses of a client that its namespace may not use (any more), as people name them. */
+export function refusedEgresses(
+  { pod, egresses }: Pick<ClientRecord, "pod" | "egresses">,
+  view: EgressView,
+): string[] {
+  return egresses.flatMap((recorded) => {
+    const egress = view.egress(recorded);
+    return egress === undefined || namespaceTest(egress)(pod.namespace) ? [] : [egressKey(recorded)];
+  });
 }
 
 /** The Service's addresses of those families in which a gateway serves: to any other, packets would vanish. */

@@ -3,12 +3,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { done, type Outcome, WorkQueue, type WorkReport } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
-import type { EgressReference } from "../state/record.ts";
+import type { ClientRecord, EgressReference } from "../state/record.ts";
 import type { ClientRegistry } from "./client-registry.ts";
 import type { EgressView } from "./egress-view.ts";
 import type { AgentMetrics } from "./metrics.ts";
+import type { RecordPodEvent } from "./pod-events.ts";
 import type { PodNetworks } from "./pod-networks.ts";
-import { clientConfig, recordEgress } from "./pod-plan.ts";
+import { clientConfig, recordEgress, refusedEgresses } from "./pod-plan.ts";
 import type { Withdrawals } from "./withdrawals.ts";
 
 export interface ReapplierOptions {
@@ -17,6 +18,7 @@ export interface ReapplierOptions {
   readonly view: EgressView;
   readonly networks: PodNetworks;
   readonly withdrawals: Pick<Withdrawals, "scan">;
+  readonly recordEvent: RecordPodEvent;
   readonly metrics: Pick<AgentMetrics, "reapplied">;
   readonly logger: Logger;
 }
@@ -75,8 +77,19 @@ export class Reapplier {
     if (!isDeepStrictEqual(refreshed, record)) registry.update(refreshed);
     const { changed } = await networks.apply(record.netns, clientConfig(refreshed, view, clusterRanges));
     metrics.reapplied.inc({ result: changed ? "changed" : "unchanged" });
-    if (changed) logger.info({ pod: record.pod }, "brought a client up to date");
+    if (!changed) return done;
+    logger.info({ pod: record.pod }, "brought a client up to date");
+    this.#sayWhoIsRefused(refreshed);
     return done;
+  }
+
+  #sayWhoIsRefused(record: ClientRecord): void {
+    const { view, recordEvent } = this.#options;
+    const refused = refusedEgresses(record, view);
+    if (refused.length === 0) return;
+    const { namespace } = record.pod;
+    const message = `pods of namespace ${namespace} may not use ${refused.join(", ")} (allowedNamespaces): what goes there is rejected`;
+    recordEvent(record.pod, { type: "Warning", reason: "EgressNotAllowed", message });
   }
 
   #report({ key, failure }: WorkReport): void {

@@ -22,6 +22,9 @@ export interface PrinterColumn {
   readonly priority?: 1;
 }
 
+/** An apiextensions.k8s.io/v1 CustomResourceDefinition. */
+export type CustomResourceDefinition = ReturnType<typeof customResourceDefinition>;
+
 /**
  * @param resource where the resource lives
  * @param schema the zod schema of its objects; the API server itself describes apiVersion, kind and metadata

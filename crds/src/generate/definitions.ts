@@ -3,7 +3,7 @@
 import { Egress } from "../egress.ts";
 import { EgressClientSlice } from "../egress-client-slice.ts";
 import { EGRESS_RESOURCE, SLICE_RESOURCE } from "../resource.ts";
-import { customResourceDefinition, type PrinterColumn } from "./crd.ts";
+import { type CustomResourceDefinition, customResourceDefinition, type PrinterColumn } from "./crd.ts";
 import type { Schema } from "./structural.ts";
 
 const AGE: PrinterColumn = {
@@ -17,7 +17,7 @@ const AGE: PrinterColumn = {
  * @param podTemplate the schema that stands for spec.template
  * @returns file names and the definitions in them
  */
-export function definitions(podTemplate: Schema): Readonly<Record<string, unknown>> {
+export function definitions(podTemplate: Schema): Readonly<Record<string, CustomResourceDefinition>> {
   return {
     "egresses.yaml": withPodTemplate(egresses, podTemplate),
     "egressclientslices.yaml": slices,
@@ -52,6 +52,12 @@ const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
       type: "integer",
       jsonPath: ".spec.replicas",
       description: "Gateways that should be.",
+    },
+    {
+      name: "Clients",
+      type: "integer",
+      jsonPath: ".status.clients",
+      description: "Pods that are clients.",
     },
     AGE,
     {
@@ -92,7 +98,10 @@ const slices = customResourceDefinition(SLICE_RESOURCE, EgressClientSlice, {
   ],
 });
 
-function withPodTemplate(definition: typeof egresses, podTemplate: Schema): unknown {
+function withPodTemplate(
+  definition: CustomResourceDefinition,
+  podTemplate: Schema,
+): CustomResourceDefinition {
   const versions = definition.spec.versions.map((version) => {
     const root = version.schema.openAPIV3Schema;
     const spec = root.properties?.spec ?? {};

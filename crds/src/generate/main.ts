@@ -1,4 +1,4 @@
-/** Writes the CustomResourceDefinitions, or checks that the committed ones are what would be written. */
+/** Writes the CustomResourceDefinitions and the API reference, or checks that the committed ones are what would be written. */
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { type OpenApiDocument, podTemplateSchema } from "./pod-template.ts";
 
 const USAGE = `usage: npm run generate [-- OPTION...]
 
-Writes crds/crds/*.yaml, and the Helm chart's copy of them, from the zod schemas in crds/src.
+Writes crds/crds/*.yaml, the Helm chart's copy of them and docs/api.md, from the zod schemas in crds/src.
 
   --check                  write nothing; fail when a file would change
   --pod-template OPENAPI   also renew the schema of pod templates from what

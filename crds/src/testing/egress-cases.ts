@@ -94,6 +94,55 @@ export const EGRESS_CASES: readonly EgressCase[] = [
     spec: { ...ANY, excludedDestinations: Array.from({ length: 101 }, (_, index) => longNetwork(index)) },
     refusal: "must have at most 100 items",
   },
+  {
+    title: "namespaces by labels",
+    spec: {
+      ...ANY,
+      allowedNamespaces: {
+        matchLabels: { "kubernetes.io/metadata.name": "payments", note: "" },
+        matchExpressions: [
+          { key: "team", operator: "In", values: ["payments", "orders"] },
+          { key: "example.com/sandbox", operator: "DoesNotExist" },
+        ],
+      },
+    },
+  },
+  { title: "all namespaces", spec: { ...ANY, allowedNamespaces: {} } },
+  {
+    title: "namespaces by a list of names",
+    spec: { ...ANY, allowedNamespaces: ["payments"] },
+    refusal: "must be of type object",
+  },
+  ...[
+    { key: "team", operator: "In" },
+    { key: "team", operator: "NotIn", values: [] },
+    { key: "team", operator: "Exists", values: ["payments"] },
+  ].map((requirement) => ({
+    title: `a requirement of ${requirement.operator} with ${requirement.values?.length ?? "no"} values`,
+    spec: { ...ANY, allowedNamespaces: { matchExpressions: [requirement] } },
+    refusal: "the operators In and NotIn need values, Exists and DoesNotExist must have none",
+  })),
+  {
+    title: "an unknown operator",
+    spec: {
+      ...ANY,
+      allowedNamespaces: { matchExpressions: [{ key: "team", operator: "Like", values: ["a"] }] },
+    },
+    refusal: 'Unsupported value: "Like"',
+  },
+  {
+    title: "a label that cannot be",
+    spec: { ...ANY, allowedNamespaces: { matchLabels: { team: "-payments" } } },
+    refusal: '"-payments" is no label value',
+  },
+  {
+    title: "a label key that cannot be",
+    spec: {
+      ...ANY,
+      allowedNamespaces: { matchExpressions: [{ key: "Example.com/team", operator: "Exists" }] },
+    },
+    refusal: '"Example.com/team" is no label key',
+  },
   { title: "no replicas", spec: { ...ANY, replicas: 0 } },
   { title: "many replicas", spec: { ...ANY, replicas: 100 } },
   { title: "less than no replicas", spec: { ...ANY, replicas: -1 }, refusal: "greater than or equal to 0" },
@@ -204,9 +253,19 @@ export const EGRESS_CASES: readonly EgressCase[] = [
   },
   {
     title: "an unknown field",
-    spec: { ...ANY, subnets: ["0.0.0.0/0"] },
-    refusal: 'unknown field "spec.subnets"',
+    spec: { ...ANY, destination: "0.0.0.0/0" },
+    refusal: 'unknown field "spec.destination"',
     onlyServer: true,
+  },
+  {
+    title: "subnets, as older documents of coil have it",
+    spec: { subnets: ["0.0.0.0/0"] },
+    refusal: "spec.destinations: Required value",
+  },
+  {
+    title: "subnets beside destinations",
+    spec: { ...ANY, subnets: ["0.0.0.0/0"] },
+    refusal: "subnets is an older spelling: write the networks to destinations",
   },
   ...["1st", "internet.gateway", "a".repeat(64)].map((name) => ({
     title: `the name ${name}`,

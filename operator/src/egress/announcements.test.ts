@@ -1,4 +1,4 @@
-import type { Condition, EgressStatus } from "@egress-nat/crds";
+import type { Condition, EgressStatus, GatewayStatus } from "@egress-nat/crds";
 import { describe, expect, test } from "vitest";
 import { announcements } from "./announcements.ts";
 
@@ -40,6 +40,20 @@ describe("events about an Egress", () => {
     ]);
     expect(told(status("True"), status("False"), [])).toEqual([
       "Warning Unavailable: 1 of 2 gateways are available",
+    ]);
+  });
+
+  test("say which gateway is lost, but not which one ends as it should", () => {
+    const gateways = (...states: GatewayStatus["state"][]): EgressStatus => ({
+      gateways: states.map((state, index) => ({
+        name: `nat-${index}`,
+        node: `n${index}`,
+        addresses: [],
+        state,
+      })),
+    });
+    expect(told(gateways("Ready", "Ready", "Down"), gateways("Down", "Draining", "Down"), [])).toEqual([
+      "Warning GatewayLost: gateway nat-0 on node n0 does not serve any more",
     ]);
   });
 

@@ -23,6 +23,7 @@ export function announcements(
   return [
     ...(created.length > 0 ? [normal("Created", "Create", `created ${created.join(", ")}`)] : []),
     ...degradation(find(before, "Degraded"), find(after, "Degraded")),
+    ...lostGateways(before?.gateways, after.gateways),
     ...availability(find(before, "Available"), find(after, "Available")),
   ];
 }
@@ -37,6 +38,21 @@ function availability(before: Condition | undefined, after: Condition | undefine
   if (after.status === "True") return [normal("Available", "Reconcile", after.message)];
   if (before === undefined) return [];
   return [{ type: "Warning", reason: "Unavailable", action: "Reconcile", message: after.message }];
+}
+
+function lostGateways(
+  before: EgressStatus["gateways"] = [],
+  after: EgressStatus["gateways"] = [],
+): readonly Announcement[] {
+  const served = new Set(before.filter(({ state }) => state === "Ready").map(({ name }) => name));
+  return after
+    .filter(({ name, state }) => state === "Down" && served.has(name))
+    .map(({ name, node }) => ({
+      type: "Warning",
+      reason: "GatewayLost",
+      action: "Reconcile",
+      message: `gateway ${name} on node ${node} does not serve any more`,
+    }));
 }
 
 function normal(reason: string, action: string, message: string): Announcement {

@@ -59,6 +59,18 @@ class FakeWorld implements EgressWorld {
     return this.#children;
   }
 
+  gateways() {
+    return [];
+  }
+
+  clients() {
+    return 0;
+  }
+
+  namespaces() {
+    return [];
+  }
+
   async read() {
     return undefined;
   }

@@ -2,10 +2,11 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { Egress, EgressStatus } from "@egress-nat/crds";
-import { done, hasCode, KubeError, type Outcome, requeueAfter } from "@egress-nat/kube";
+import { done, type Endpoint, hasCode, KubeError, type Outcome, requeueAfter } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { type Announcement, announcements } from "./announcements.ts";
 import { CHILD_RESOURCES, type ChildKind, type GatewaySettings, type Manifest } from "./children/index.ts";
+import { allowedNamespaces, type NamespaceHead } from "./namespaces.ts";
 import type { ObservedChild, ObservedChildren } from "./observed.ts";
 import { belongsTo, planChildren, type Step } from "./plan.ts";
 import { egressStatus, type Problem } from "./status.ts";
@@ -18,6 +19,11 @@ export interface EgressWorld {
   egress(key: string): Egress | undefined;
   /** The children that bear the Egress's label, as last seen. */
   children(key: string): ObservedChildren;
+  /** The pods behind its Service. */
+  gateways(key: string): readonly Endpoint[];
+  /** How many clients it has. */
+  clients(key: string): number;
+  namespaces(): readonly NamespaceHead[];
   /** @returns the object of that name, whoever it belongs to; undefined where there is none */
   read<K extends ChildKind>(child: K, egress: Egress, signal: AbortSignal): Promise<ObservedChildren[K]>;
   /** Server-side apply. @param force whether fields of other managers are taken */
@@ -63,7 +69,12 @@ export async function reconcileEgress(
   const { applied, refusal } = await takeSteps(egress, observed, steps, world, logger, signal);
 
   const { deployment, service } = applied.children;
-  const status = egressStatus(egress, { deployment, service, problems: applied.problems }, world.now());
+  const seen = {
+    ...{ deployment, service, problems: applied.problems },
+    ...{ gateways: world.gateways(key), clients: world.clients(key) },
+    allowedNamespaces: allowedNamespaces(egress, world.namespaces()),
+  };
+  const status = egressStatus(egress, seen, world.now());
   if (!isDeepStrictEqual(status, egress.status)) {
     await writeStatus(egress, status, world, signal);
     logger.debug({ status }, "status written");

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ObservedDeployment, ObservedService } from "./observed.ts";
-import { egressStatus, type Problem } from "./status.ts";
+import { egressStatus, type Problem, type StatusInput } from "./status.ts";
 import { anEgress } from "./testing/egress.ts";
 
 const NOW = "2026-01-02T03:04:05Z";
@@ -36,8 +36,17 @@ const service: ObservedService = {
   spec: { clusterIPs: ["10.96.0.7", "fd00:96::7"] },
 };
 
+const NOTHING: StatusInput = {
+  deployment: undefined,
+  service: undefined,
+  problems: [],
+  gateways: [],
+  clients: 0,
+  allowedNamespaces: undefined,
+};
+
 function conditions(spec: object, seen: ObservedDeployment | undefined, problems: readonly Problem[] = []) {
-  const status = egressStatus(anEgress(spec), { deployment: seen, service, problems }, NOW);
+  const status = egressStatus(anEgress(spec), { ...NOTHING, deployment: seen, service, problems }, NOW);
   return Object.fromEntries(
     (status.conditions ?? []).map(({ type, status, reason }) => [type, `${status} ${reason}`]),
   );
@@ -46,11 +55,12 @@ function conditions(spec: object, seen: ObservedDeployment | undefined, problems
 describe("the status of an Egress", () => {
   test("counts gateways and says how autoscalers and clients find them", () => {
     expect(
-      egressStatus(anEgress({}), { deployment: deployment(all(1)), service, problems: [] }, NOW),
+      egressStatus(anEgress({}), { ...NOTHING, deployment: deployment(all(1)), service }, NOW),
     ).toMatchObject({
       observedGeneration: 7,
       replicas: 1,
       readyReplicas: 1,
+      clients: 0,
       selector: "coil.cybozu.com/egress=nat",
       serviceIPs: ["10.96.0.7", "fd00:96::7"],
     });
@@ -101,7 +111,7 @@ describe("the status of an Egress", () => {
     const refused = deployment({
       conditions: [{ type: "ReplicaFailure", status: "True", reason: "FailedCreate", message }],
     });
-    const status = egressStatus(anEgress({}), { deployment: refused, service, problems: [] }, NOW);
+    const status = egressStatus(anEgress({}), { ...NOTHING, deployment: refused, service }, NOW);
     const degraded = status.conditions?.find(({ type }) => type === "Degraded");
     expect(degraded).toMatchObject({ status: "True", reason: "FailedCreate" });
     expect(degraded?.message).toContain(message);
@@ -126,9 +136,9 @@ describe("the status of an Egress", () => {
 
   test("keeps the time of a condition until its status changes", () => {
     const before = "2025-01-01T00:00:00Z";
-    const first = egressStatus(anEgress({}), { deployment: undefined, service, problems: [] }, before);
+    const first = egressStatus(anEgress({}), { ...NOTHING, service }, before);
     const egress = anEgress({}, { status: first });
-    const later = egressStatus(egress, { deployment: deployment(all(1)), service, problems: [] }, NOW);
+    const later = egressStatus(egress, { ...NOTHING, deployment: deployment(all(1)), service }, NOW);
     expect(later.conditions?.map(({ type, lastTransitionTime }) => [type, lastTransitionTime])).toEqual([
       ["Available", NOW],
       ["Progressing", NOW],

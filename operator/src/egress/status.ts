@@ -1,7 +1,9 @@
 /** The status of an Egress, from what is seen of its children. */
 
 import type { Condition, Egress, EgressStatus } from "@egress-nat/crds";
+import type { Endpoint } from "@egress-nat/kube";
 import { gatewayLabels } from "./children/index.ts";
+import { gatewayStatuses } from "./gateways.ts";
 import type { ObservedDeployment, ObservedService } from "./observed.ts";
 
 /** Something about one child that needs a person. */
@@ -15,6 +17,11 @@ export interface StatusInput {
   readonly deployment: ObservedDeployment | undefined;
   readonly service: ObservedService | undefined;
   readonly problems: readonly Problem[];
+  readonly gateways: readonly Endpoint[];
+  /** How many. */
+  readonly clients: number;
+  /** Names, sorted; undefined where the Egress allows every namespace. */
+  readonly allowedNamespaces: readonly string[] | undefined;
 }
 
 type Finding = Pick<Condition, "status" | "reason" | "message">;
@@ -25,7 +32,7 @@ type Finding = Pick<Condition, "status" | "reason" | "message">;
  * @param now RFC 3339
  */
 export function egressStatus(egress: Egress, input: StatusInput, now: string): EgressStatus {
-  const { deployment, service } = input;
+  const { deployment, service, gateways, clients, allowedNamespaces } = input;
   const findings = {
     Available: available(egress, deployment),
     Progressing: progressing(egress, deployment),
@@ -36,11 +43,14 @@ export function egressStatus(egress: Egress, input: StatusInput, now: string): E
     conditions: Object.entries(findings).map(([type, finding]) => condition(egress, type, finding, now)),
     replicas: deployment?.status.replicas ?? 0,
     readyReplicas: deployment?.status.readyReplicas ?? 0,
+    clients,
+    gateways: gatewayStatuses(gateways),
     selector: Object.entries(gatewayLabels(egress))
       .map(([label, value]) => `${label}=${value}`)
       .join(","),
     // "None" is a headless Service's, and a Service that is being made has no addresses yet.
     serviceIPs: service?.spec.clusterIPs.filter((address) => address !== "None") ?? [],
+    ...(allowedNamespaces && { allowedNamespaces: [...allowedNamespaces] }),
   };
 }
 

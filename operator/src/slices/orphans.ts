@@ -5,15 +5,17 @@ import { done, type KubeObject, type Outcome } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { z } from "zod";
 
-/** All that the operator keeps of a slice; its clients are not its business. */
+/** All that the operator keeps of a slice: of its clients only how many they are. */
 export const SliceHead = z.object({
   metadata: EgressClientSlice.shape.metadata.pick({
     name: true,
     namespace: true,
     uid: true,
     resourceVersion: true,
+    labels: true,
   }),
   nodeName: z.string(),
+  clients: z.array(z.unknown()).transform(({ length }) => length),
 });
 export type SliceHead = z.infer<typeof SliceHead>;
 

@@ -1,7 +1,7 @@
 /** A real API server as the tests see it: plain objects, by path. */
 
 import { randomBytes } from "node:crypto";
-import { EGRESS_RESOURCE, Egress } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, Egress, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
   createTransport,
   hasCode,
@@ -87,6 +87,24 @@ export class Playground {
       method: "POST",
       path: resourcePath(resource, { namespace: this.namespace }),
       body,
+    });
+  }
+
+  /** As the agent of a node would. @param clients names of pods */
+  createSlice(
+    metadata: { readonly name: string; readonly labels?: object },
+    nodeName: string,
+    clients: readonly string[] = [],
+  ): Promise<Anything> {
+    return this.create(SLICE_RESOURCE, {
+      apiVersion: "coil.cybozu.com/v2",
+      kind: "EgressClientSlice",
+      metadata,
+      nodeName,
+      clients: clients.map((name) => ({
+        ...{ namespace: "apps", name, uid: name, addresses: ["10.244.1.8"] },
+        addedAt: "2026-01-02T03:04:05.678901Z",
+      })),
     });
   }
 

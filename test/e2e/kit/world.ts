@@ -1,5 +1,6 @@
 import { describe, inject, test } from "vitest";
 import { z } from "zod";
+import { waitUntil } from "../../system/wait-until.ts";
 import type { PlacedPod } from "../../workload/gateways.ts";
 import * as gateways from "../../workload/gateways.ts";
 import { Kubectl, type Manifest } from "../../workload/kubectl.ts";
@@ -105,8 +106,18 @@ export async function sliceAddresses({ namespace }: EgressName): Promise<string[
 
 const Events = z.object({ items: z.array(z.object({ message: z.string() })) });
 
+/** Waits for an event about a pod with such a message. */
+export async function podEvent(pod: Pick<Manifest, "metadata">, message: RegExp): Promise<void> {
+  await waitUntil(async () => (await podEvents(pod)).some((text) => message.test(text)), {
+    what: `an event of pod ${pod.metadata.name} that matches ${message}`,
+    timeoutMs: 90_000,
+    intervalMs: 1000,
+    explain: async () => (await podEvents(pod)).join("\n"),
+  });
+}
+
 /** The messages of the events about a pod. */
-export async function podEvents({ metadata }: Manifest): Promise<string[]> {
+export async function podEvents({ metadata }: Pick<Manifest, "metadata">): Promise<string[]> {
   const { items } = await kubectl.get(
     Events,
     "events",

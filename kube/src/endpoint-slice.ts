@@ -1,0 +1,78 @@
+/** The endpoints of Services: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/ */
+
+import { z } from "zod";
+import type { Resource } from "./resource.ts";
+
+export const ENDPOINT_SLICE_RESOURCE: Resource = {
+  group: "discovery.k8s.io",
+  version: "v1",
+  plural: "endpointslices",
+  kind: "EndpointSlice",
+  namespaced: true,
+};
+
+/** The part of an EndpointSlice that tells which pods serve. */
+export const EndpointSlice = z.object({
+  metadata: z.object({
+    name: z.string(),
+    namespace: z.string(),
+    uid: z.string(),
+    resourceVersion: z.string().optional(),
+    labels: z.record(z.string(), z.string()).default({}),
+  }),
+  endpoints: z
+    .array(
+      z.object({
+        addresses: z.array(z.string()),
+        conditions: z
+          .object({
+            ready: z.boolean().nullish(),
+            serving: z.boolean().nullish(),
+            terminating: z.boolean().nullish(),
+          })
+          .default({}),
+        nodeName: z.string().nullish(),
+        targetRef: z.object({ name: z.string(), uid: z.string() }).partial().nullish(),
+      }),
+    )
+    .nullish()
+    .transform((endpoints) => endpoints ?? []),
+});
+export type EndpointSlice = z.infer<typeof EndpointSlice>;
+
+/** One pod behind a Service, with its addresses of all families. */
+export interface Endpoint {
+  /** Of the pod. */
+  readonly name: string;
+  /** Of its node; undefined where the slice does not say. */
+  readonly nodeName: string | undefined;
+  readonly addresses: readonly string[];
+  readonly ready: boolean;
+  /** Ready, or terminating and still able to serve. */
+  readonly serving: boolean;
+  readonly terminating: boolean;
+}
+
+/**
+ * The pods behind all EndpointSlices of one Service: a pod stands in one slice per family, and while a slice is being
+ * moved perhaps in two.
+ */
+export function mergeEndpoints(slices: readonly EndpointSlice[]): readonly Endpoint[] {
+  const endpoints = new Map<string, Endpoint>();
+  for (const { addresses, conditions, nodeName, targetRef } of slices.flatMap(({ endpoints }) => endpoints)) {
+    // A condition that is not known counts as true, and serving as ready: discovery.k8s.io/v1 EndpointConditions.
+    const ready = conditions.ready ?? true;
+    const serving = conditions.serving ?? ready;
+    const id = targetRef?.uid ?? addresses.join();
+    const known = endpoints.get(id);
+    endpoints.set(id, {
+      name: targetRef?.name ?? addresses.join(),
+      nodeName: nodeName ?? known?.nodeName,
+      addresses: [...new Set([...(known?.addresses ?? []), ...addresses])],
+      ready: ready || (known?.ready ?? false),
+      serving: serving || (known?.serving ?? false),
+      terminating: conditions.terminating ?? known?.terminating ?? false,
+    });
+  }
+  return [...endpoints.values()];
+}

@@ -1,0 +1,46 @@
+/** Which namespaces an Egress allows, and which Egresses a change of a namespace concerns. */
+
+import { type Egress, selects } from "@egress-nat/crds";
+import type { KubeObject } from "@egress-nat/kube";
+import { z } from "zod";
+
+/** All that the operator keeps of a namespace. */
+export const NamespaceHead = z.object({
+  metadata: z.object({
+    name: z.string(),
+    uid: z.string(),
+    resourceVersion: z.string(),
+    labels: z.record(z.string(), z.string()).default({}),
+  }),
+});
+export type NamespaceHead = z.infer<typeof NamespaceHead> & KubeObject;
+
+/**
+ * @returns names, sorted; undefined where the Egress allows all
+ */
+export function allowedNamespaces(
+  { spec }: Egress,
+  namespaces: readonly NamespaceHead[],
+): string[] | undefined {
+  const selector = spec.allowedNamespaces;
+  if (selector === undefined) return undefined;
+  return namespaces
+    .filter(({ metadata }) => selects(selector, metadata.labels))
+    .map(({ metadata }) => metadata.name)
+    .sort();
+}
+
+/** Whether an Egress's status says something else of a namespace than is the case now. */
+export function concerns(
+  { spec, status }: Egress,
+  {
+    name,
+    labels,
+  }: Pick<NamespaceHead["metadata"], "name"> & {
+    readonly labels: Readonly<Record<string, string>> | undefined;
+  },
+): boolean {
+  if (spec.allowedNamespaces === undefined) return false;
+  const isAllowed = labels !== undefined && selects(spec.allowedNamespaces, labels);
+  return isAllowed !== (status?.allowedNamespaces?.includes(name) ?? false);
+}
