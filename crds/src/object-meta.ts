@@ -25,3 +25,12 @@ export const ObjectMeta = z.object({
   ownerReferences: z.array(OwnerReference).exactOptional(),
 });
 export type ObjectMeta = z.infer<typeof ObjectMeta>;
+
+/** What a program that watches objects keeps of their metadata. */
+export const ObjectHead = ObjectMeta.pick({
+  name: true,
+  namespace: true,
+  uid: true,
+  generation: true,
+  resourceVersion: true,
+});

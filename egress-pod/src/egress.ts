@@ -1,16 +1,10 @@
-import { EgressSpec, EgressStatus, FOU_PORT, ObjectMeta } from "@egress-nat/crds";
+import { EgressSpec, EgressStatus, FOU_PORT, ObjectHead } from "@egress-nat/crds";
 import type { GatewayConfig } from "@egress-nat/founat";
 import { z } from "zod";
 
 // A field that this program does not use must not keep it from its work, however it came to be wrong.
 const GatewayEgress = z.object({
-  metadata: ObjectMeta.pick({
-    name: true,
-    namespace: true,
-    uid: true,
-    generation: true,
-    resourceVersion: true,
-  }),
+  metadata: ObjectHead,
   spec: EgressSpec.pick({
     destinations: true,
     excludedDestinations: true,

@@ -1,17 +1,11 @@
 import { isIP, isIPv4, SocketAddress } from "node:net";
-import { EgressClientSlice, ObjectMeta, SliceClient } from "@egress-nat/crds";
+import { EgressClientSlice, ObjectHead, SliceClient } from "@egress-nat/crds";
 import type { Logger } from "@egress-nat/program";
 import { z } from "zod";
 
 // Entries are checked one by one: a malformed one must not take the others of its node with it.
 const Envelope = z.object({
-  metadata: ObjectMeta.pick({
-    name: true,
-    namespace: true,
-    uid: true,
-    generation: true,
-    resourceVersion: true,
-  }),
+  metadata: ObjectHead,
   nodeName: EgressClientSlice.shape.nodeName,
   clients: z.custom<readonly unknown[]>(Array.isArray, "expected array"),
 });

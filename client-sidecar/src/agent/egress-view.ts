@@ -1,20 +1,14 @@
 /** What the node agent knows of Egresses and their gateways: two caches, read as one. */
 
 import { isDeepStrictEqual } from "node:util";
-import { EGRESS_LABEL, EgressSpec, EgressStatus, labelValue, ObjectMeta } from "@egress-nat/crds";
+import { EGRESS_LABEL, EgressSpec, EgressStatus, labelValue, ObjectHead } from "@egress-nat/crds";
 import { type Endpoint, type EndpointSlice, mergeEndpoints, type Store } from "@egress-nat/kube";
 import { z } from "zod";
 import type { EgressReference } from "../state/record.ts";
 
 /** The part of an Egress that the agent keeps: a pod template may be long, and is none of its business. */
 export const EgressFacts = z.object({
-  metadata: ObjectMeta.pick({
-    namespace: true,
-    name: true,
-    uid: true,
-    generation: true,
-    resourceVersion: true,
-  }),
+  metadata: ObjectHead,
   spec: EgressSpec.pick({
     destinations: true,
     excludedDestinations: true,

@@ -55,6 +55,12 @@ export function recordEgress(egress: EgressFacts): RecordedEgress {
   return { namespace, name, destinations, excludedDestinations, originatingOnly, fouSourcePortAuto };
 }
 
+/** What is known of an Egress now, or was last known of one that is gone. */
+export function lastKnown(recorded: RecordedEgress, view: Pick<EgressView, "egress">): RecordedEgress {
+  const egress = view.egress(recorded);
+  return egress === undefined ? recorded : recordEgress(egress);
+}
+
 /**
  * Why a pod cannot be a client of an Egress now.
  *
@@ -124,7 +130,7 @@ export function clientConfig(
 
 function clientEgress(podNamespace: string, recorded: RecordedEgress, view: EgressView): ClientEgress {
   const egress = view.egress(recorded);
-  const known = egress === undefined ? recorded : recordEgress(egress);
+  const known = lastKnown(recorded, view);
   const isAllowed = egress !== undefined && namespaceTest(egress)(podNamespace);
   const serviceIPs = isAllowed ? (egress.status?.serviceIPs ?? []) : [];
   const gateways = isAllowed ? view.gateways(recorded) : [];

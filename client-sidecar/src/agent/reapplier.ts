@@ -9,7 +9,7 @@ import type { EgressView } from "./egress-view.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
 import type { PodNetworks } from "./pod-networks.ts";
-import { clientConfig, recordEgress, refusedEgresses } from "./pod-plan.ts";
+import { clientConfig, lastKnown, refusedEgresses } from "./pod-plan.ts";
 import type { Withdrawals } from "./withdrawals.ts";
 
 export interface ReapplierOptions {
@@ -69,10 +69,7 @@ export class Reapplier {
     const { registry, view, networks, clusterRanges, metrics, logger } = this.#options;
     const record = registry.get(containerId);
     if (record === undefined) return done;
-    const egresses = record.egresses.map((recorded) => {
-      const egress = view.egress(recorded);
-      return egress === undefined ? recorded : recordEgress(egress);
-    });
+    const egresses = record.egresses.map((recorded) => lastKnown(recorded, view));
     const refreshed = { ...record, egresses };
     if (!isDeepStrictEqual(refreshed, record)) registry.update(refreshed);
     const { changed } = await networks.apply(record.netns, clientConfig(refreshed, view, clusterRanges));
