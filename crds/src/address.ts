@@ -1,12 +1,16 @@
 /** IP addresses and CIDRs as the API accepts them. */
 
-import { BlockList, isIP, isIPv4 } from "node:net";
+import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { z } from "zod";
 import { withRules } from "./rule.ts";
 
 /** The longest spelling of an IPv6 address is 39 characters; `/128` makes it 43. */
 const MAX_ADDRESS_LENGTH = 39;
 const MAX_CIDR_LENGTH = 43;
+
+/** IPv4-mapped addresses, however they are spelt: https://www.rfc-editor.org/rfc/rfc4291#section-2.5.5.2 */
+const MAPPED = new BlockList();
+MAPPED.addSubnet("::ffff:0:0", 96, "ipv6");
 
 /** An IPv4 or IPv6 address, without zone; IPv4-mapped IPv6 addresses are refused, as CEL's isIP does. */
 export const Address = withRules(z.string().max(MAX_ADDRESS_LENGTH), {
@@ -40,7 +44,7 @@ function parts(cidr: string): [address: string, prefixLength: number] {
 }
 
 function isAddress(text: string): boolean {
-  return isIP(text) !== 0 && !text.includes("%") && !text.toLowerCase().startsWith("::ffff:");
+  return isIPv4(text) || (isIPv6(text) && !text.includes("%") && !MAPPED.check(text, "ipv6"));
 }
 
 function isCidr(text: string): boolean {

@@ -121,6 +121,7 @@ describe("kubectl", () => {
         "allowedNamespaces",
         "clientStartup",
         "destinations",
+        "drainTimeoutSeconds",
         "excludedDestinations",
         "fouSourcePortAuto",
         "originatingOnly",

@@ -30,6 +30,7 @@ describe("zod", () => {
       fouSourcePortAuto: false,
       originatingOnly: true,
       clientStartup: "WaitForGateway",
+      drainTimeoutSeconds: 300,
     });
   });
 });

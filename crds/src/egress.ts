@@ -4,6 +4,7 @@ import { z } from "zod";
 import { Address, Cidr, containsCidr } from "./address.ts";
 import { IntOrPercent, IntOrPortion } from "./int-or-percent.ts";
 import { LabelSelector } from "./label-selector.ts";
+import { EGRESS_LABEL } from "./names.ts";
 import { ObjectMeta } from "./object-meta.ts";
 import { PodTemplate } from "./pod-template.ts";
 import { type Rule, withCel, withRules } from "./rule.ts";
@@ -12,8 +13,30 @@ import { type Rule, withCel, withRules } from "./rule.ts";
 const MAX_DESTINATIONS = 1000;
 const MAX_EXCLUDED = 100;
 
+/** Kubernetes waits as long for a pod whose node is drained: one day should do. */
+const MAX_DRAIN_SECONDS = 86_400;
+
 /** The longest timeout that a Service accepts: one day. */
 const MAX_AFFINITY_SECONDS = 86_400;
+
+const RollingUpdate = withRules(
+  z.object({
+    maxSurge: IntOrPercent.describe(
+      "How many gateways may exist above spec.replicas during an update; the default is 25%.",
+    ).exactOptional(),
+    maxUnavailable: IntOrPortion.describe(
+      "How many gateways may be unavailable during an update; the default is 25%.",
+    ).exactOptional(),
+  }),
+  {
+    cel:
+      "!has(self.maxSurge) || !has(self.maxUnavailable) || " +
+      "!(string(self.maxSurge) + string(self.maxUnavailable)).matches('^[0%]*$')",
+    holds: ({ maxSurge, maxUnavailable }) => !/^[0%]*$/.test(`${maxSurge}${maxUnavailable}`),
+    message:
+      "maxSurge and maxUnavailable cannot both be 0, for no gateway could be replaced: raise one of them",
+  },
+);
 
 const Strategy = withRules(
   z.object({
@@ -23,17 +46,7 @@ const Strategy = withRules(
         "RollingUpdate replaces gateways one after another, Recreate ends all before it starts new ones.",
       )
       .exactOptional(),
-    rollingUpdate: z
-      .object({
-        maxSurge: IntOrPercent.describe(
-          "How many gateways may exist above spec.replicas during an update; the default is 25%.",
-        ).exactOptional(),
-        maxUnavailable: IntOrPortion.describe(
-          "How many gateways may be unavailable during an update; the default is 25%.",
-        ).exactOptional(),
-      })
-      .describe("Limits of a rolling update.")
-      .exactOptional(),
+    rollingUpdate: RollingUpdate.describe("Limits of a rolling update.").exactOptional(),
   }),
   {
     cel: "!has(self.rollingUpdate) || !has(self.type) || self.type == 'RollingUpdate'",
@@ -93,7 +106,8 @@ export const EgressSpec = z
       .max(MAX_EXCLUDED)
       .describe(
         "Networks that clients never reach through this Egress, though a destination covers them. They are reached as " +
-          "without it: through another Egress of the client that names them, else with the pod's own address.",
+          "without it: through another Egress of the client that names them, else with the pod's own address. To " +
+          "exclude every destination is refused, unless it takes several exclusions to cover one.",
       )
       .exactOptional(),
     allowedNamespaces: LabelSelector.describe(
@@ -128,6 +142,15 @@ export const EgressSpec = z
       .describe(
         "When true, each flow of a client has a source port of its own in the tunnel, so that the network can spread " +
           "flows over paths and, without session affinity, over gateways. When false the port is 5555.",
+      ),
+    drainTimeoutSeconds: z
+      .int32()
+      .min(0)
+      .max(MAX_DRAIN_SECONDS)
+      .default(300)
+      .describe(
+        "How long a gateway that is about to end serves the flows that it has, in seconds, at most one day. It ends as " +
+          "soon as they are over. Gateways are replaced when this changes, for it is a part of their pods.",
       ),
     podDisruptionBudget: DisruptionBudget.describe(
       "When set, a PodDisruptionBudget protects the gateways while nodes are drained.",
@@ -168,6 +191,14 @@ const SOMETHING_IS_LEFT: Rule<EgressSpec> = {
     ),
   message:
     "excludedDestinations cover every destination, so nothing would pass: make them narrower than the destinations",
+};
+
+/** As the API server has it for Services: a configuration that has no effect is a mistake of its author. */
+const CONFIG_NEEDS_AFFINITY: Rule<EgressSpec> = {
+  cel: "!has(self.sessionAffinityConfig) || self.sessionAffinity == 'ClientIP'",
+  holds: ({ sessionAffinity, sessionAffinityConfig }) =>
+    sessionAffinityConfig === undefined || sessionAffinity === "ClientIP",
+  message: "sessionAffinityConfig needs the sessionAffinity ClientIP: remove it, or change the affinity",
 };
 
 /** A condition in the style of https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#Condition. */
@@ -239,20 +270,33 @@ export const EgressStatus = z
   .describe("What the operator has seen.");
 export type EgressStatus = z.infer<typeof EgressStatus>;
 
+/** Gateways are found by this label: with another value the Service would have none, and the Deployment never enough. */
+const LABEL_IS_OURS: Rule<{ metadata: ObjectMeta; spec: EgressSpec }> = {
+  cel: `self.spec.?template.metadata.labels[?'${EGRESS_LABEL}'].orValue(self.metadata.name) == self.metadata.name`,
+  holds: ({ metadata, spec }) =>
+    (spec.template?.metadata?.labels?.[EGRESS_LABEL] ?? metadata.name) === metadata.name,
+  message:
+    `the operator itself sets the label ${EGRESS_LABEL} to the name of the Egress: remove it from ` +
+    "spec.template.metadata.labels",
+};
+
 /** An Egress as the API server returns it. */
 export const Egress = withCel(
-  z
-    .object({
-      apiVersion: z.string().exactOptional(),
-      kind: z.string().exactOptional(),
-      metadata: ObjectMeta,
-      spec: withRules(EgressSpec, SOMETHING_IS_LEFT),
-      status: EgressStatus.exactOptional(),
-    })
-    .describe(
-      "A NAT gateway service. Pods opt in with the annotation egress.coil.cybozu.com/<namespace>: <name>; what they " +
-        "send to the destinations then leaves the cluster from the address of a gateway pod.",
-    ),
+  withRules(
+    z
+      .object({
+        apiVersion: z.string().exactOptional(),
+        kind: z.string().exactOptional(),
+        metadata: ObjectMeta,
+        spec: withRules(EgressSpec, SOMETHING_IS_LEFT, CONFIG_NEEDS_AFFINITY),
+        status: EgressStatus.exactOptional(),
+      })
+      .describe(
+        "A NAT gateway service. Pods opt in with the annotation egress.coil.cybozu.com/<namespace>: <name>; what they " +
+          "send to the destinations then leaves the cluster from the address of a gateway pod.",
+      ),
+    LABEL_IS_OURS,
+  ),
   {
     rule: "self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",
     message:

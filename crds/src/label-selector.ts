@@ -51,9 +51,12 @@ const LabelSelectorRequirement = withRules(
 
 /** What selects objects by their labels; all of it must hold, so an empty one selects every object. */
 export const LabelSelector = z.object({
-  matchLabels: z
-    .record(z.string(), LabelValue)
-    .meta({ maxProperties: MAX_LABELS })
+  matchLabels: withRules(z.record(z.string(), LabelValue).meta({ maxProperties: MAX_LABELS }), {
+    cel: `self.all(key, size(key) <= ${MAX_KEY_LENGTH} && key.matches('^${KEY}$'))`,
+    holds: (labels) => Object.keys(labels).every((key) => new RegExp(`^${KEY}$`).test(key)),
+    message:
+      "has a key that is no label key: write a name like team, or a domain and a name like example.com/team",
+  })
     .describe("Labels that must be there with these very values.")
     .exactOptional(),
   matchExpressions: z

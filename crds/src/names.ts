@@ -20,6 +20,9 @@ export const NODE_LABEL = "coil.cybozu.com/node";
 /** The container of a gateway pod that the operator completes. */
 export const EGRESS_CONTAINER = "egress";
 
+/** Name of the ConfigMap in which the operator publishes the cluster's own networks, in its own namespace. */
+export const CLUSTER_RANGES_CONFIG_MAP = "egress-nat-cluster-ranges";
+
 /** UDP port of the FoU tunnel, on clients and gateways. */
 export const FOU_PORT = 5555;
 

@@ -37,11 +37,18 @@ export interface CelRule {
 
 /** Adds checks that only the API server can make, such as a comparison with the stored object. */
 export function withCel<S extends z.ZodType>(schema: S, ...rules: readonly CelRule[]): S {
-  return schema.meta({ ...schema.meta(), "x-kubernetes-validations": rules });
+  const meta = schema.meta();
+  const present = (meta?.["x-kubernetes-validations"] ?? []) as readonly CelRule[];
+  return schema.meta({ ...meta, "x-kubernetes-validations": [...present, ...rules] });
 }
 
 function celRule({ cel, message }: Pick<Rule<never>, "cel" | "message">): CelRule {
   if (!message.includes("{self}")) return { rule: cel, message };
   const pieces = message.split("{self}").map((piece) => JSON.stringify(piece));
-  return { rule: cel, messageExpression: pieces.join(" + self + ") };
+  return {
+    rule: cel,
+    // The API server takes no message of two lines, so this one is for values that have them.
+    message: message.replaceAll('"{self}"', "the text"),
+    messageExpression: pieces.join(" + self + "),
+  };
 }

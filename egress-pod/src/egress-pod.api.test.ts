@@ -1,4 +1,6 @@
 import {
+  CLUSTER_RANGES_CONFIG_MAP,
+  clusterRangesData,
   EGRESS_LABEL,
   EGRESS_RESOURCE,
   Egress,
@@ -10,6 +12,7 @@ import {
 } from "@egress-nat/crds";
 import { FounatError, type GatewayClient, type GatewayConfig } from "@egress-nat/founat";
 import {
+  CONFIG_MAP_RESOURCE,
   createTransport,
   type KubeObject,
   loadCredentials,
@@ -31,6 +34,7 @@ class FakeGateway implements GatewayPort {
   config: GatewayConfig | undefined;
   readonly clients = new Map<string, readonly string[]>();
   failure: FounatError | undefined;
+  flows = 1;
 
   async configure(config: GatewayConfig) {
     this.#fail();
@@ -45,6 +49,9 @@ class FakeGateway implements GatewayPort {
     this.#fail();
     for (const id of remove) this.clients.delete(id);
     for (const { id, addresses } of put) this.clients.set(id, addresses);
+  }
+  async liveFlows() {
+    return this.flows;
   }
   get addresses() {
     return [...this.clients.values()].flat().sort();
@@ -77,10 +84,11 @@ beforeEach(async () => {
   await new ResourceClient(transport, NAMESPACE_RESOURCE, (raw) => raw as KubeObject).create({
     metadata: { name: namespace },
   });
+  await publishRanges(["10.244.0.0/16"]);
   kernel = new FakeGateway();
   pod = new EgressPod({
     egress: { namespace, name: "internet" },
-    clusterRanges: ["10.244.0.0/16"],
+    clusterRangesNamespace: namespace,
     transport,
     createGateway: (config) => {
       kernel.config = config;
@@ -100,6 +108,13 @@ afterEach(async () => {
 const start = () => {
   running = pod.run(stop.signal);
 };
+
+/** As the operator does. */
+const publishRanges = (cidrs: readonly string[]) =>
+  new ResourceClient(transport, CONFIG_MAP_RESOURCE, (raw) => raw as KubeObject & { data: object }).apply(
+    { metadata: { name: CLUSTER_RANGES_CONFIG_MAP, namespace }, data: clusterRangesData(cidrs) },
+    { fieldManager: "operator" },
+  );
 
 const createEgress = (spec: Partial<Egress["spec"]> = {}) =>
   egresses().create({
@@ -202,21 +217,46 @@ test("it says why it is not ready while the kernel refuses, and recovers by itse
   expect(applied(slice)).toBe("1");
 });
 
-test("terminating, it serves on until it has no client", async () => {
+test("it follows the networks of the cluster", async () => {
+  await createEgress();
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  expect(kernel.config?.excluded).toEqual(["10.244.0.0/16"]);
+  await publishRanges(["10.244.0.0/16", "192.0.2.7/32"]);
+  await vi.waitFor(() => expect(kernel.config?.excluded).toEqual(["10.244.0.0/16", "192.0.2.7/32"]), SOON);
+});
+
+test("it serves nobody before the networks of the cluster are known", async () => {
+  await new ResourceClient(transport, CONFIG_MAP_RESOURCE, (raw) => raw as KubeObject).delete({
+    namespace,
+    name: CLUSTER_RANGES_CONFIG_MAP,
+  });
+  await createEgress();
+  const slice = await putSlice("n1", ["10.244.1.2"]);
+  start();
+  await vi.waitFor(() => expect(pod.ready().reasons.join()).toMatch(/does the operator run\?/), SOON);
+  expect(applied(slice)).toBe("0");
+  expect(kernel.config).toBeUndefined();
+  await publishRanges([]);
+  await vi.waitFor(() => expect(applied(slice)).toBe("1"), SOON);
+  expect(pod.ready().ok).toBe(true);
+});
+
+test("draining, it serves old and new clients, and says so, until none is left", async () => {
   await createEgress();
   const slice = await putSlice("n1", ["10.244.1.2"]);
   start();
   await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
   let ended = false;
-  const termination = pod.terminate().then(() => {
+  const draining = pod.drain().then(() => {
     ended = true;
   });
-  expect(pod.ready().reasons).toEqual(["the pod is terminating"]);
   const later = await putSlice("n2", ["10.244.2.2"]);
   await vi.waitFor(() => expect(applied(later)).toBe("1"), SOON);
   expect(kernel.addresses).toEqual(["10.244.1.2", "10.244.2.2"]);
+  expect(pod.ready().ok).toBe(true);
   expect(ended).toBe(false);
   await slices().delete({ namespace, name: later.metadata.name });
   await slices().delete({ namespace, name: slice.metadata.name });
-  await termination;
+  await draining;
 });

@@ -1,7 +1,14 @@
-import { isDeepStrictEqual } from "node:util";
-import { EGRESS_LABEL, EGRESS_RESOURCE, labelValue, SLICE_RESOURCE } from "@egress-nat/crds";
+import {
+  CLUSTER_RANGES_CONFIG_MAP,
+  ClusterRanges,
+  EGRESS_LABEL,
+  EGRESS_RESOURCE,
+  labelValue,
+  SLICE_RESOURCE,
+} from "@egress-nat/crds";
 import type { GatewayConfig } from "@egress-nat/founat";
 import {
+  CONFIG_MAP_RESOURCE,
   done,
   Reflector,
   type ReflectorEvent,
@@ -13,6 +20,7 @@ import {
 } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import { desiredState } from "./desired-state.ts";
+import { drain } from "./drain.ts";
 import { type GatewayEgress, gatewayConfig, parseEgress } from "./egress.ts";
 import { type GatewayPort, GatewaySync } from "./gateway-sync.ts";
 import type { Metrics } from "./metrics.ts";
@@ -21,8 +29,8 @@ import { type GatewaySlice, parseSlice } from "./slice.ts";
 export interface EgressPodOptions {
   /** The Egress that this gateway serves. */
   readonly egress: { readonly namespace: string; readonly name: string };
-  /** CIDRs that no client reaches through a gateway. */
-  readonly clusterRanges: readonly string[];
+  /** Where the operator publishes the cluster's networks, which no client reaches through a gateway. */
+  readonly clusterRangesNamespace: string;
   readonly transport: Transport;
   readonly createGateway: (config: GatewayConfig) => GatewayPort;
   readonly logger: Logger;
@@ -44,14 +52,15 @@ export class EgressPod {
   readonly #slices = new Store<GatewaySlice>();
   readonly #egressReflector: Reflector<GatewayEgress>;
   readonly #sliceReflector: Reflector<GatewaySlice>;
+  readonly #clusterRangesReflector: Reflector<ClusterRanges>;
+  /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
+  #clusterRanges: readonly string[] | undefined;
   readonly #queue: WorkQueue;
   readonly #sync: GatewaySync;
   #failure: unknown = new Error("the rule set has not been applied yet");
-  #terminating = false;
-  readonly #unused = Promise.withResolvers<void>();
 
   constructor(options: EgressPodOptions) {
-    const { egress, transport, createGateway, logger } = options;
+    const { egress, clusterRangesNamespace, transport, createGateway, logger } = options;
     const { namespace, name } = egress;
     this.#options = options;
     this.#sync = new GatewaySync(createGateway);
@@ -80,15 +89,23 @@ export class EgressPod {
       logger,
       onEvent: (event) => this.#observe(SLICE_RESOURCE, event),
     });
-    this.#egresses.onChange(({ object, previous }) => {
-      // Most of its status is nothing that a gateway is made of, and to look at ten thousand clients takes time.
-      if (
-        previous === undefined ||
-        !isDeepStrictEqual([object.spec, object.status], [previous.spec, previous.status])
-      ) {
-        this.#queue.add(GATEWAY);
-      }
+    const clusterRanges = new Store<ClusterRanges>();
+    this.#clusterRangesReflector = new Reflector({
+      transport,
+      resource: CONFIG_MAP_RESOURCE,
+      namespace: clusterRangesNamespace,
+      fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,
+      parse: (raw) => ClusterRanges.parse(raw),
+      store: clusterRanges,
+      logger,
+      onEvent: (event) => this.#observe(CONFIG_MAP_RESOURCE, event),
     });
+    clusterRanges.onChange(({ type, object }) => {
+      if (type === "deleted" || object.data === undefined) return;
+      this.#clusterRanges = object.data.ranges;
+      this.#queue.add(GATEWAY);
+    });
+    this.#egresses.onChange(() => this.#queue.add(GATEWAY));
     this.#slices.onChange(() => this.#queue.add(GATEWAY));
   }
 
@@ -97,6 +114,7 @@ export class EgressPod {
     await Promise.all([
       this.#egressReflector.run(signal),
       this.#sliceReflector.run(signal),
+      this.#clusterRangesReflector.run(signal),
       this.#queue.run(() => this.#bringUpToDate(), signal),
     ]);
   }
@@ -120,15 +138,27 @@ export class EgressPod {
   }
 
   /**
-   * Stops being ready, and goes on to serve: clients and their flows may be here for as long as the pod's grace period
-   * lets them.
+   * Serves on until the flows of its clients are over, or the Egress's drain time is. It stays ready: Kubernetes has
+   * taken it off the ready endpoints already, and kube-proxy sends to a terminating one only while it still says that it
+   * serves (https://kep.k8s.io/1669).
    *
-   * @returns when there is no client left
+   * @returns when it may end
    */
-  async terminate(): Promise<void> {
-    this.#terminating = true;
-    this.#queue.add(GATEWAY);
-    await this.#unused.promise;
+  async drain(): Promise<void> {
+    const { logger } = this.#options;
+    logger.info({ drainTimeoutSeconds: this.#drainTimeoutSeconds }, "draining");
+    const reason = await drain({
+      hasClients: () => !this.#sync.isCertain || this.#sync.appliedClients > 0,
+      liveFlows: () => this.#sync.liveFlows(),
+      timeoutMs: () => this.#drainTimeoutSeconds * 1000,
+      logger,
+    });
+    logger.info({ reason }, "drained");
+  }
+
+  /** Of an Egress that is gone no time is left. */
+  get #drainTimeoutSeconds(): number {
+    return this.#egresses.list()[0]?.spec.drainTimeoutSeconds ?? 0;
   }
 
   get #synced(): boolean {
@@ -137,7 +167,9 @@ export class EgressPod {
 
   async #bringUpToDate() {
     const [egress] = this.#egresses.list();
-    const { clusterRanges, logger, metrics } = this.#options;
+    const clusterRanges = this.#clusterRanges;
+    const { logger, metrics } = this.#options;
+    if (clusterRanges === undefined) return done;
     if (!this.#synced) {
       // Ten thousand clients take a while to arrive.
       if (egress !== undefined) await this.#sync.prepare(gatewayConfig(egress, clusterRanges));
@@ -154,19 +186,21 @@ export class EgressPod {
       metrics.serves(this.#sync.appliedClients, this.#sync.appliedSlices.size);
     }
     logger.debug({ clients: state.clients.size, slices: state.slices.size }, "rule set is up to date");
-    if (this.#terminating && state.clients.size === 0) this.#unused.resolve();
     return done;
   }
 
   *#reasonsNotToServe(): Generator<string> {
     const { namespace, name } = this.#options.egress;
     const hint = "(is the API server reachable, and is there a Role that allows it?)";
-    if (this.#terminating) yield "the pod is terminating";
     if (!this.#egressReflector.state.synced)
       yield `Egress ${namespace}/${name} has not been read yet ${hint}`;
     else if (this.#egresses.size === 0) yield `Egress ${namespace}/${name} does not exist`;
     if (!this.#sliceReflector.state.synced) {
       yield `EgressClientSlices in ${namespace} have not been listed yet ${hint}`;
+    }
+    if (this.#clusterRanges === undefined) {
+      const configMap = `${this.#options.clusterRangesNamespace}/${CLUSTER_RANGES_CONFIG_MAP}`;
+      yield `the networks of the cluster have not been read yet from ConfigMap ${configMap} (does the operator run?)`;
     }
     if (this.#synced && this.#failure !== undefined) yield messageOf(this.#failure);
   }

@@ -10,6 +10,7 @@ const GatewayEgress = z.object({
     excludedDestinations: true,
     allowedNamespaces: true,
     fouSourcePortAuto: true,
+    drainTimeoutSeconds: true,
   }),
   status: EgressStatus.pick({ allowedNamespaces: true, observedGeneration: true }).optional(),
 });

@@ -39,6 +39,7 @@ function recorder() {
         ),
       update: async ({ put = [], remove = [] }) =>
         record("update", { put: [...put].map(({ id }) => id), remove: [...remove] }),
+      liveFlows: async () => 0,
     };
   });
   return { calls, failing, sync };

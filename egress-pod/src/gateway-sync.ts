@@ -4,7 +4,7 @@ import { changeOf } from "./clients.ts";
 import type { DesiredState } from "./desired-state.ts";
 
 /** The part of founat's gateway that is used here. */
-export type GatewayPort = Pick<Gateway, "configure" | "sync" | "update">;
+export type GatewayPort = Pick<Gateway, "configure" | "sync" | "update" | "liveFlows">;
 
 const NO_SLICES: ReadonlyMap<string, number> = new Map();
 
@@ -64,6 +64,11 @@ export class GatewaySync {
       this.#applied = undefined;
       throw error;
     }
+  }
+
+  /** How many flows of clients are not over. @throws FounatError */
+  async liveFlows(): Promise<number> {
+    return this.#gateway === undefined ? 0 : this.#gateway.liveFlows();
   }
 
   async #applyInFull(gateway: GatewayPort, { config, clients }: DesiredState): Promise<void> {

@@ -7,7 +7,7 @@ import { Environment } from "./environment.ts";
 import { Metrics } from "./metrics.ts";
 
 await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
-  const { EGRESS_NAMESPACE, EGRESS_NAME, CLUSTER_RANGES } = parseEnvironment(Environment);
+  const { EGRESS_NAMESPACE, EGRESS_NAME, CLUSTER_RANGES_NAMESPACE } = parseEnvironment(Environment);
   const logger = root.child({ egress: `${EGRESS_NAMESPACE}/${EGRESS_NAME}` });
   const registry = createRegistry();
   const kernel = kernelHere();
@@ -19,7 +19,7 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
 
   const pod = new EgressPod({
     egress: { namespace: EGRESS_NAMESPACE, name: EGRESS_NAME },
-    clusterRanges: CLUSTER_RANGES,
+    clusterRangesNamespace: CLUSTER_RANGES_NAMESPACE,
     transport,
     createGateway: (config) => new Gateway(config, { kernel, logger }),
     logger,
@@ -39,7 +39,7 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
   await health.start();
   await heartbeat.listen();
   const stop = new AbortController();
-  const terminate = () => void pod.terminate().then(() => stop.abort());
+  const terminate = () => void pod.drain().then(() => stop.abort());
   if (terminated.aborted) terminate();
   terminated.addEventListener("abort", terminate);
   await pod.run(stop.signal);

@@ -1,5 +1,16 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { containsAddress, isNarrow, normalizeCidrs, parseAddress, parseCidr } from "./cidr.ts";
+import {
+  aggregateCidrs,
+  containsAddress,
+  isNarrow,
+  lastAddress,
+  normalizeCidrs,
+  parseAddress,
+  parseCidr,
+} from "./cidr.ts";
+import { mergeRanges } from "./ranges.ts";
+import { prefixes } from "./testing/arbitrary.ts";
 
 test("host bits are masked, duplicates and covered entries merged, families kept apart", () => {
   expect(
@@ -12,6 +23,32 @@ test("host bits are masked, duplicates and covered entries merged, families kept
       "198.51.100.1",
     ]),
   ).toEqual(["192.0.2.0/24", "198.51.100.1/32", "2001:db8::/32"]);
+});
+
+describe("aggregated", () => {
+  test("neighbours become one network, and stay apart where they are none", () => {
+    expect(
+      aggregateCidrs(["10.0.3.0/24", "10.0.2.0/24", "10.0.0.0/23", "10.0.5.0/24", "10.0.6.0/24"]),
+    ).toEqual(["10.0.0.0/22", "10.0.5.0/24", "10.0.6.0/24"]);
+    expect(aggregateCidrs(["::/1", "0.0.0.0/1", "8000::/1", "128.0.0.0/1"])).toEqual(["0.0.0.0/0", "::/0"]);
+    expect(aggregateCidrs(["192.0.2.4", "192.0.2.5", "192.0.2.5"])).toEqual(["192.0.2.4/31"]);
+  });
+
+  test("networks hold the same addresses as before, and are as few as can be", () => {
+    const rangesOf = (cidrs: readonly string[]) =>
+      mergeRanges(cidrs.map(parseCidr).map((prefix) => ({ first: prefix.first, last: lastAddress(prefix) })));
+    fc.assert(
+      fc.property(prefixes(12), (cidrs) => {
+        const aggregated = aggregateCidrs(cidrs);
+        expect(rangesOf(aggregated)).toEqual(rangesOf(cidrs));
+        for (const one of aggregated) {
+          expect(aggregateCidrs(aggregated.filter((cidr) => cidr !== one))).toHaveLength(
+            aggregated.length - 1,
+          );
+        }
+      }),
+    );
+  });
 });
 
 test.each([

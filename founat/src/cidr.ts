@@ -112,6 +112,29 @@ export function normalizeCidrs(cidrs: Iterable<string>): string[] {
 }
 
 /**
+ * The fewest networks that hold the same addresses.
+ *
+ * @returns v4 before v6, in the order of addresses
+ * @throws FounatError `invalid-config` that names the malformed entry
+ */
+export function aggregateCidrs(cidrs: Iterable<string>): string[] {
+  const aggregated: Prefix[] = [];
+  for (let prefix of Array.from(cidrs, parseCidr).sort(byFamilyAndAddress)) {
+    const before = aggregated.at(-1);
+    if (before !== undefined && containsPrefix(before, prefix)) continue;
+    // Two halves of a network are that network, which may be a half itself.
+    for (let half = aggregated.at(-1); half !== undefined; half = aggregated.at(-1)) {
+      const whole = { ...half, length: half.length - 1 };
+      if (!isNetwork(whole) || half.length !== prefix.length || !containsPrefix(whole, prefix)) break;
+      aggregated.pop();
+      prefix = whole;
+    }
+    aggregated.push(prefix);
+  }
+  return aggregated.map(formatCidr);
+}
+
+/**
  * Whether a destination lies wholly inside one private or in-cluster range; all others are wide.
  *
  * @param cidr the destination
@@ -132,6 +155,11 @@ export function byFamilyAndAddress(a: Prefix, b: Prefix): number {
   if (a.family !== b.family) return a.family < b.family ? -1 : 1;
   if (a.first !== b.first) return a.first < b.first ? -1 : 1;
   return a.length - b.length;
+}
+
+/** Whether there is such a length, and no bit behind it is set. */
+function isNetwork({ family, first, length }: Prefix): boolean {
+  return length >= 0 && first % (1n << BigInt(ADDRESS_BITS[family] - length)) === 0n;
 }
 
 function notAnAddress(address: string): FounatError {

@@ -1,6 +1,7 @@
 /** The data path of egress NAT: FoU tunnels, policy routing, SNAT. It knows no Kubernetes. */
 
 export {
+  aggregateCidrs,
   containsAddress,
   isNarrow,
   normalizeCidrs,

@@ -214,6 +214,17 @@ describe.each(cases)("a $resource.kind", ({ resource, object, foreign, drift, ch
     expect(again.metadata.resourceVersion).toBe(live.metadata.resourceVersion);
   });
 
+  test("that is created by apply is known again, too", async () => {
+    await client.delete(metadata);
+    expect(isApplied(await client.createByApply(wanted, options), wanted, options)).toBe(true);
+  });
+
+  test("that exists is not touched by who only wants to create it", async () => {
+    const live = await client.get(metadata);
+    await expect(client.createByApply(change, options)).rejects.toMatchObject({ code: "Conflict" });
+    expect(await client.get(metadata)).toEqual(live);
+  });
+
   test("is left alone when others change what is theirs", async () => {
     for (const edition of foreign) await edit(edition);
     expect(isApplied(await client.get(metadata), wanted, options)).toBe(true);

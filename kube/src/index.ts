@@ -1,5 +1,6 @@
 /** What long-lived programs need of the Kubernetes API. Knows no custom resource. */
 
+export { abortable } from "./abortable.ts";
 export { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
 export { Backoff, type BackoffOptions } from "./backoff.ts";
 export { type Clock, pause, systemClock } from "./clock.ts";
@@ -22,6 +23,7 @@ export { microTime } from "./micro-time.ts";
 export { Reflector, type ReflectorEvent, type ReflectorOptions, type ReflectorState } from "./reflector.ts";
 export {
   apiVersion,
+  CONFIG_MAP_RESOURCE,
   type KubeObject,
   NAMESPACE_RESOURCE,
   NODE_RESOURCE,
@@ -47,6 +49,7 @@ export {
   createTransport,
   type Query,
   type RequestOptions,
+  type SentRequest,
   type StreamOptions,
   type Transport,
   type TransportOptions,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { appliedFields, type FieldSet, ownsAll } from "./managed-fields.ts";
+import { appliedFields, type FieldSet, ownsAll, takenOver } from "./managed-fields.ts";
 
 const leaf: FieldSet = {};
 
@@ -64,4 +64,32 @@ test("only what a manager applied to the object itself counts as its own", () =>
   expect(appliedFields([{ ...entry, operation: "Update" }], "us")).toBeUndefined();
   expect(appliedFields([{ ...entry, subresource: "status" }], "us")).toBeUndefined();
   expect(appliedFields(undefined, "us")).toBeUndefined();
+});
+
+describe("a manager that takes over", () => {
+  const ours = { manager: "us", operation: "Apply", fieldsV1: { "f:spec": { "f:a": leaf, "f:list": leaf } } };
+  const theirs = { manager: "kubectl-edit", operation: "Update" };
+
+  test("has applied what others have set as well, but leaves them their labels and the status", () => {
+    const metadata = { "f:metadata": { "f:labels": { "f:team": leaf } } };
+    const status = {
+      manager: "controller",
+      operation: "Update",
+      subresource: "status",
+      fieldsV1: { "f:status": leaf },
+    };
+    const fieldsV1 = { ...metadata, "f:spec": { "f:b": leaf, "f:list": { 'v:"x"': leaf } } };
+    expect(takenOver([{ ...theirs, fieldsV1 }, status, ours], "us")).toEqual([
+      { ...ours, fieldsV1: { "f:spec": { "f:a": leaf, "f:b": leaf, "f:list": { 'v:"x"': leaf } } } },
+      { ...theirs, fieldsV1: metadata },
+      status,
+    ]);
+  });
+
+  test("finds nothing where others have only set metadata, or it has applied nothing itself", () => {
+    const metadata = { ...theirs, fieldsV1: { "f:metadata": leaf } };
+    expect(takenOver([ours, metadata], "us")).toBeUndefined();
+    expect(takenOver([{ ...theirs, fieldsV1: { "f:spec": leaf } }], "us")).toBeUndefined();
+    expect(takenOver(undefined, "us")).toBeUndefined();
+  });
 });

@@ -30,9 +30,40 @@ export function appliedFields(
   entries: readonly ManagedFieldsEntry[] | undefined,
   fieldManager: string,
 ): FieldSet | undefined {
-  const isOurs = (entry: ManagedFieldsEntry) =>
-    entry.manager === fieldManager && entry.operation === "Apply" && !entry.subresource;
-  return entries?.find(isOurs)?.fieldsV1;
+  return entries?.find((entry) => isApplyOf(entry, fieldManager))?.fieldsV1;
+}
+
+/**
+ * The entries as if a manager had applied all that others have set in the object itself, but for its metadata: what of
+ * it the manager does not want, its next apply removes.
+ *
+ * @returns undefined where others have set nothing, or the manager has applied nothing
+ */
+export function takenOver(
+  entries: readonly ManagedFieldsEntry[] | undefined = [],
+  fieldManager: string,
+): readonly ManagedFieldsEntry[] | undefined {
+  const applied = entries.find((entry) => isApplyOf(entry, fieldManager));
+  if (applied === undefined) return undefined;
+  const taken: FieldSet[] = [];
+  const rest = entries.flatMap((entry) => {
+    if (entry === applied) return [];
+    const { "f:metadata": metadata, ...fields } = entry.fieldsV1 ?? {};
+    if (entry.subresource || Object.keys(fields).length === 0) return [entry];
+    taken.push(fields);
+    return metadata === undefined ? [] : [{ ...entry, fieldsV1: { "f:metadata": metadata } }];
+  });
+  if (taken.length === 0) return undefined;
+  return [{ ...applied, fieldsV1: taken.reduce(union, applied.fieldsV1 ?? {}) }, ...rest];
+}
+
+function isApplyOf(entry: ManagedFieldsEntry, fieldManager: string): boolean {
+  return entry.manager === fieldManager && entry.operation === "Apply" && !entry.subresource;
+}
+
+function union(a: FieldSet, b: FieldSet): FieldSet {
+  const both = Object.entries(b).map(([element, fields]) => [element, union(a[element] ?? {}, fields)]);
+  return { ...a, ...Object.fromEntries(both) };
 }
 
 /**

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { KubeError } from "./error.ts";
 import { Reflector, type ReflectorEvent } from "./reflector.ts";
+import { CONFIG_MAP_RESOURCE } from "./resource.ts";
 import { Store } from "./store.ts";
-import { CONFIG_MAP, ConfigMap } from "./testing/config-maps.ts";
+import { ConfigMap } from "./testing/config-maps.ts";
 import { FakeTransport, failure, page, watch } from "./testing/fake-transport.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 
@@ -34,7 +35,11 @@ afterEach(async () => {
 });
 
 /** Runs a reflector against written answers for so long that every backoff is over. */
-async function reflect(answers: ConstructorParameters<typeof FakeTransport>[0], forMs = 3_000) {
+async function reflect(
+  answers: ConstructorParameters<typeof FakeTransport>[0],
+  forMs = 3_000,
+  options: { mayBeUnserved?: boolean } = {},
+) {
   const transport = new FakeTransport(answers);
   store = new Store();
   events = [];
@@ -42,11 +47,12 @@ async function reflect(answers: ConstructorParameters<typeof FakeTransport>[0], 
   store.onChange(({ type, object }) => changes.push(`${type} ${object.metadata.name}`));
   const reflector = new Reflector({
     transport,
-    resource: CONFIG_MAP,
+    resource: CONFIG_MAP_RESOURCE,
     parse: (raw) => ConfigMap.parse(raw),
     store,
     logger: silentLogger,
     onEvent: (happened) => events.push(happened),
+    ...options,
   });
   running = reflector.run(stop.signal);
   await vi.advanceTimersByTimeAsync(forMs);
@@ -65,6 +71,17 @@ test("it lists, then watches from there", async () => {
   expect(names()).toEqual(["relist", "synced", "watching", "bookmark"]);
   expect(changes).toEqual(["added a", "added b", "deleted a"]);
   expect(reflector.state).toMatchObject({ phase: "watching", synced: true, resourceVersion: "9" });
+});
+
+test("of a resource that the apiserver does not serve there is nothing, until it does", async () => {
+  const notServed = failure("NotFound", 404);
+  const answers = [() => notServed, page("5", [map("a", "3")]), watch([], "lasts")];
+  const { transport, reflector } = await reflect(answers, 3_000, { mayBeUnserved: true });
+  expect(reflector.state).toMatchObject({ phase: "waiting", synced: true });
+  expect(transport.asked).toEqual(["list"]);
+  await vi.advanceTimersByTimeAsync(300_000);
+  expect(transport.asked).toEqual(["list", "list", "watch from 5"]);
+  expect(changes).toEqual(["added a"]);
 });
 
 test("a list in pages is one list", async () => {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { abortable } from "./abortable.ts";
 import { Backoff } from "./backoff.ts";
 import { pause } from "./clock.ts";
 import { hasCode, KubeError } from "./error.ts";
@@ -49,6 +50,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly fieldSelector?: string | undefined;
   /** Asks the apiserver for the metadata of the objects alone: for large objects of which nothing else is read. */
   readonly metadataOnly?: boolean | undefined;
+  /** An API server that does not serve the resource has none of it: it may come with its next version. */
+  readonly mayBeUnserved?: boolean | undefined;
   /**
    * Checks an object and keeps of it what is needed: memory is this function's result times the number of objects.
    * It must keep name, namespace, uid and resourceVersion. `apiVersion` and `kind` are there, also in lists.
@@ -65,6 +68,9 @@ export interface ReflectorOptions<T extends KubeObject> {
 }
 
 const DEFAULT_IDLE_TIMEOUT_MS = 75_000;
+
+/** API servers are seldom replaced by ones that serve more. */
+const UNSERVED_RECHECK_MS = 300_000;
 
 const BACKOFF = { baseMs: 200, maxMs: 15_000 };
 
@@ -118,23 +124,14 @@ export class Reflector<T extends KubeObject> {
 
   /** Resolves once the store holds a complete list. @throws the signal's reason */
   async whenSynced(signal?: AbortSignal): Promise<void> {
-    if (!signal) return this.#firstSync.promise;
-    signal.throwIfAborted();
-    const aborted = Promise.withResolvers<never>();
-    const abort = () => aborted.reject(signal.reason);
-    signal.addEventListener("abort", abort);
-    try {
-      await Promise.race([this.#firstSync.promise, aborted.promise]);
-    } finally {
-      signal.removeEventListener("abort", abort);
-    }
+    await (signal ? abortable(this.#firstSync.promise, signal) : this.#firstSync.promise);
   }
 
   /** Runs until the signal is aborted. No error ends it. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        if (this.#resourceVersion === undefined) await this.#list(signal);
+        if (this.#resourceVersion === undefined) await this.#listIfServed(signal);
         else await this.#watch(this.#resourceVersion, signal);
       } catch (error) {
         if (signal.aborted) break;
@@ -142,6 +139,18 @@ export class Reflector<T extends KubeObject> {
       }
     }
     this.#phase = "stopped";
+  }
+
+  async #listIfServed(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#list(signal);
+    } catch (error) {
+      if (!this.#options.mayBeUnserved || !hasCode(error, "NotFound")) throw error;
+      this.#options.store.replaceAll([]);
+      this.#isListed();
+      this.#phase = "waiting";
+      await pause(UNSERVED_RECHECK_MS, signal);
+    }
   }
 
   async #list(signal: AbortSignal): Promise<void> {
@@ -159,11 +168,15 @@ export class Reflector<T extends KubeObject> {
     });
     store.replaceAll(items);
     this.#resourceVersion = resourceVersion;
-    this.#synced = true;
-    this.#lastContactAt = Date.now();
+    this.#isListed();
     const durationMs = Math.round(performance.now() - startedAt);
     logger.debug({ kind: resource.kind, objects: store.size, durationMs }, "listed");
     this.#tell({ type: "synced", objects: store.size, durationMs });
+  }
+
+  #isListed(): void {
+    this.#synced = true;
+    this.#lastContactAt = Date.now();
     this.#firstSync.resolve();
   }
 

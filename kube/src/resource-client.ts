@@ -1,4 +1,5 @@
 import { type ListResult, listObjects } from "./list.ts";
+import { takenOver } from "./managed-fields.ts";
 import { apiVersion, type KubeObject, type Resource, resourcePath } from "./resource.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
@@ -28,12 +29,18 @@ export interface DeleteOptions extends CallOptions {
   readonly propagationPolicy?: "Background" | "Foreground" | "Orphan" | undefined;
 }
 
-export interface ApplyOptions extends CallOptions {
+export interface CreateByApplyOptions extends CallOptions {
   /** Who owns the fields that are applied, and loses those that are no longer. */
   readonly fieldManager: string;
+}
+
+export interface ApplyOptions extends CreateByApplyOptions {
   /** Take fields that belong to other managers, as a controller that has the last word does. */
   readonly force?: boolean | undefined;
 }
+
+/** No object has it: the first that etcd ever stores gets revision 2. */
+const VERSION_OF_NONE = "1";
 
 /** What a caller wants of an object: all that it has a say in, and no more. */
 export type Desired<T extends KubeObject> = { readonly [K in keyof T]?: unknown } & {
@@ -118,9 +125,40 @@ export class ResourceClient<T extends KubeObject> {
     return this.#apply(object, undefined, options);
   }
 
+  /**
+   * Server-side apply that creates the object, and does nothing where there is one of that name: Conflict. Unlike one made
+   * by {@link create}, what is applied later takes away fields of it that are no longer wanted.
+   */
+  createByApply(object: Desired<T>, options: CreateByApplyOptions): Promise<T> {
+    const metadata = { ...object.metadata, resourceVersion: VERSION_OF_NONE };
+    return this.#apply({ ...object, metadata }, undefined, options);
+  }
+
   /** Server-side apply of an object's status. */
   applyStatus(object: Desired<T>, options: ApplyOptions): Promise<T> {
     return this.#apply(object, "status", options);
+  }
+
+  /**
+   * Takes all fields of an object, but its metadata, from other managers: the next apply removes what it does not name.
+   *
+   * Apply by itself, forced or not, lets fields alone that it does not name, and they may contradict it: a disruption
+   * budget cannot have minAvailable and maxUnavailable, a Service no two ports of one name.
+   *
+   * @returns whether there was anything to take
+   */
+  async takeOver(
+    reference: ObjectReference,
+    options: CallOptions & Pick<ApplyOptions, "fieldManager">,
+  ): Promise<boolean> {
+    const { fieldManager, signal } = options;
+    const path = this.#path(reference);
+    const { metadata } = await this.#transport.request<KubeObject>({ method: "GET", path, signal });
+    const managedFields = takenOver(metadata.managedFields, fieldManager);
+    if (managedFields === undefined) return false;
+    const { resourceVersion } = metadata;
+    await this.patch(reference, { metadata: { resourceVersion, managedFields } }, { signal });
+    return true;
   }
 
   #apply(object: Desired<T>, subresource: string | undefined, options: ApplyOptions): Promise<T> {
@@ -128,7 +166,8 @@ export class ResourceClient<T extends KubeObject> {
     return this.#object({
       method: "PATCH",
       path: this.#path(object.metadata, subresource),
-      query: { fieldManager, force },
+      // Else the body is parsed a second time, for warnings that nobody reads; what the schema lacks is refused anyway.
+      query: { fieldManager, force, fieldValidation: "Ignore" },
       // JSON is YAML.
       contentType: "application/apply-patch+yaml",
       body: this.#typed(object),

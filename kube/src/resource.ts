@@ -72,6 +72,15 @@ export const NAMESPACE_RESOURCE: Resource = {
   namespaced: false,
 };
 
+/** ConfigMaps. */
+export const CONFIG_MAP_RESOURCE: Resource = {
+  group: "",
+  version: "v1",
+  plural: "configmaps",
+  kind: "ConfigMap",
+  namespaced: true,
+};
+
 /** "group/version", or "v1" for the core group: what stands in an object's apiVersion. */
 export function apiVersion(resource: Resource): string {
   return resource.group ? `${resource.group}/${resource.version}` : resource.version;

@@ -4,9 +4,9 @@ import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { loadCredentials } from "./load-credentials.ts";
 import { Reflector } from "./reflector.ts";
-import type { KubeObject } from "./resource.ts";
+import { CONFIG_MAP_RESOURCE, type KubeObject } from "./resource.ts";
 import { Store } from "./store.ts";
-import { CONFIG_MAP, ConfigMap } from "./testing/config-maps.ts";
+import { ConfigMap } from "./testing/config-maps.ts";
 import { Etcd } from "./testing/etcd.ts";
 import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
@@ -59,7 +59,7 @@ const objects = () =>
 function reflect(store: Store<Trimmed>, onParse: () => void = () => undefined): Reflector<Trimmed> {
   return new Reflector({
     transport,
-    resource: CONFIG_MAP,
+    resource: CONFIG_MAP_RESOURCE,
     namespace,
     parse: (raw) => {
       onParse();

@@ -28,11 +28,18 @@ beforeEach(() => {
 
 test("what is put, put again and removed is told", () => {
   store.put(bed("a", "1"));
-  store.put(bed("a", "2"));
+  store.put(bed("a", "2", ["kale"]));
   expect(changes[1]).toMatchObject({ previous: { metadata: { resourceVersion: "1" } } });
   store.remove("garden/a");
   expect(told()).toEqual(["added garden/a", "updated garden/a", "deleted garden/a"]);
   expect(store.size).toBe(0);
+});
+
+test("a version that differs in nothing that is kept replaces the former one, and is told to nobody", () => {
+  store.put(bed("a", "1", ["kale"]));
+  store.put(bed("a", "2", ["kale"]));
+  expect(told()).toEqual(["added garden/a"]);
+  expect(store.get("garden/a")?.metadata.resourceVersion).toBe("2");
 });
 
 test("the same version again is no change", () => {
@@ -59,7 +66,7 @@ test("a new list tells the differences only, deletions first", () => {
   store.replaceAll([
     bed("new", "5"),
     bed("same", "1"),
-    bed("changed", "2"),
+    bed("changed", "2", ["leek"]),
     bed("replaced", "6", [], "other"),
   ]);
   expect(told()).toEqual([

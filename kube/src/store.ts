@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type KubeObject, objectKey } from "./resource.ts";
 
 export interface Change<T> {
@@ -108,7 +109,7 @@ export class Store<T extends KubeObject> {
     }
     this.#unset(key, previous);
     this.#set(key, object);
-    return [{ type: "updated", key, object, previous }];
+    return isSameContent(previous, object) ? [] : [{ type: "updated", key, object, previous }];
   }
 
   #remove(key: string): Change<T>[] {
@@ -149,6 +150,14 @@ function isSameVersion(a: KubeObject, b: KubeObject): boolean {
     a.metadata.uid === b.metadata.uid &&
     a.metadata.resourceVersion !== undefined &&
     a.metadata.resourceVersion === b.metadata.resourceVersion
+  );
+}
+
+/** Whether two versions differ in nothing that is kept: most writes to most objects concern others. */
+function isSameContent(a: KubeObject, b: KubeObject): boolean {
+  return isDeepStrictEqual(
+    { ...a, metadata: { ...a.metadata, resourceVersion: undefined } },
+    { ...b, metadata: { ...b.metadata, resourceVersion: undefined } },
   );
 }
 

@@ -1,42 +1,21 @@
-import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { selfSigned } from "./testing/self-signed.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
-import { createTransport, type Transport } from "./transport.ts";
+import { createTransport, type SentRequest, type Transport } from "./transport.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-let folder: string;
 let cert: string;
 let key: string;
 let server: Server | undefined;
 let transport: Transport;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "transport-"));
-  const [certFile, keyFile] = [join(folder, "cert"), join(folder, "key")];
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
-  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  await promisify(execFile)("openssl", [
-    "req",
-    "-x509",
-    ...curve,
-    ...subject,
-    "-keyout",
-    keyFile,
-    "-out",
-    certFile,
-  ]);
-  [cert, key] = await Promise.all([readFile(certFile, "utf8"), readFile(keyFile, "utf8")]);
+  ({ cert, key } = await selfSigned());
 });
-
-afterAll(() => rm(folder, { recursive: true }));
 
 afterEach(() => {
   transport.close();
@@ -47,8 +26,9 @@ afterEach(() => {
 /** Serves the answers one after the other, the last one for ever. */
 async function serve(
   ...handlers: readonly [Handler, ...Handler[]]
-): Promise<{ requests: IncomingMessage[] }> {
+): Promise<{ requests: IncomingMessage[]; told: SentRequest[] }> {
   const requests: IncomingMessage[] = [];
+  const told: SentRequest[] = [];
   server = createServer({ cert, key }, (request, response) => {
     requests.push(request);
     (handlers[requests.length - 1] ?? handlers.at(-1))?.(request, response);
@@ -66,8 +46,9 @@ async function serve(
     },
     logger: silentLogger,
     userAgent: "gardener/1.0",
+    onRequest: (request) => told.push(request),
   });
-  return { requests };
+  return { requests, told };
 }
 
 const answer =
@@ -87,11 +68,15 @@ test("a request carries path, query, credentials and the program's name", async 
 test.each([429, 503])(
   "after a %i with Retry-After the request is sent again when it was asked to",
   async (status) => {
-    const { requests } = await serve(answer(status, {}, { "retry-after": "1" }), answer(200, { ok: true }));
+    const { requests, told } = await serve(
+      answer(status, {}, { "retry-after": "1" }),
+      answer(200, { ok: true }),
+    );
     const startedAt = performance.now();
     await expect(transport.request({ ...GET, method: "POST", body: {} })).resolves.toEqual({ ok: true });
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000);
     expect(requests).toHaveLength(2);
+    expect(told).toEqual([status, 200].map((code) => ({ method: "POST", status: code })));
   },
 );
 

@@ -60,6 +60,15 @@ export interface TransportOptions {
   readonly logger: Logger;
   /** Value of the header User-Agent: how audit logs and metrics of the apiserver name this program. */
   readonly userAgent?: string | undefined;
+  /** Told after each request, for metrics: also of those that are sent again. */
+  readonly onRequest?: ((request: SentRequest) => void) | undefined;
+}
+
+/** A request that is over, or a stream that has begun. */
+export interface SentRequest {
+  readonly method: string;
+  /** HTTP status; undefined where no answer came. */
+  readonly status: number | undefined;
 }
 
 /** A transport over HTTP/1.1 with keep-alive connections. */
@@ -81,14 +90,16 @@ class HttpsTransport implements Transport {
   readonly #credentials: Credentials;
   readonly #logger: Logger;
   readonly #userAgent: string;
+  readonly #onRequest: TransportOptions["onRequest"];
   // Over HTTP/1.1 each watch holds a connection: apart from the others, else many watches would starve them.
   readonly #requests = new ConnectionPool(MAX_REQUEST_CONNECTIONS);
   readonly #streams = new ConnectionPool(Number.POSITIVE_INFINITY);
 
-  constructor({ credentials, logger, userAgent = "egress-nat" }: TransportOptions) {
+  constructor({ credentials, logger, userAgent = "egress-nat", onRequest }: TransportOptions) {
     this.#credentials = credentials;
     this.#logger = logger;
     this.#userAgent = userAgent;
+    this.#onRequest = onRequest;
   }
 
   async request<T>(options: RequestOptions): Promise<T> {
@@ -201,8 +212,11 @@ class HttpsTransport implements Transport {
     });
     outgoing.once("response", resolve).on("error", reject).end(body);
     try {
-      return await promise;
+      const response = await promise;
+      this.#onRequest?.({ method, status: response.statusCode });
+      return response;
     } catch (error) {
+      this.#onRequest?.({ method, status: undefined });
       // The server may close a kept connection just as a request goes out on it. Only a GET is safe to send twice.
       if (method === "GET" && outgoing.reusedSocket && !signal.aborted) {
         pool.closeIdle();

@@ -31,7 +31,14 @@ const worker = (key: string): Promise<Outcome> => {
   return promise;
 };
 
-const settle = () => new Promise((resolve) => setImmediate(resolve));
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Between two keys the queue lets others have a turn. */
+async function settle(): Promise<void> {
+  await nextTurn();
+  await nextTurn();
+}
+
 async function finishNext(outcome?: Outcome): Promise<void> {
   jobs.shift()?.finish(outcome);
   await settle();
@@ -135,6 +142,15 @@ test("of two appointments for a key the earlier one counts", () => {
   clock.advance(500);
   expect(log).toEqual(["a"]);
   expect(queue.delayed).toBe(0);
+});
+
+test("many keys that need no waiting do not keep everything else waiting", async () => {
+  const queue = createQueue();
+  for (let key = 0; key < 100; key += 1) queue.add(String(key));
+  void queue.run(async () => done, stop.signal);
+  await nextTurn();
+  expect(queue.depth).toBeGreaterThan(0);
+  await expect.poll(() => reports.length).toBe(100);
 });
 
 test("a queue that is stopped ends when what it began has ended, and begins nothing more", async () => {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { Backoff, type BackoffOptions } from "./backoff.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { KubeError } from "./error.ts";
@@ -106,10 +107,13 @@ export class WorkQueue {
         if (key === undefined) return;
         this.#waiting.delete(key);
         this.#active.add(key);
-        const work = this.#work(key, worker, signal).finally(() => {
-          running.delete(work);
-          this.#leave(key);
-        });
+        const work = this.#work(key, worker, signal)
+          // A thousand keys that need nothing would else be one turn, and neither probes nor the lease would have theirs.
+          .then(() => nextTurn())
+          .finally(() => {
+            running.delete(work);
+            this.#leave(key);
+          });
         running.add(work);
       }
     };

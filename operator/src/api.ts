@@ -1,8 +1,15 @@
 /** What the operator reads and writes in the API, for its reconcilers. */
 
-import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
+import {
+  CLUSTER_RANGES_CONFIG_MAP,
+  ClusterRanges,
+  clusterRangesData,
+  EGRESS_RESOURCE,
+  SLICE_RESOURCE,
+} from "@egress-nat/crds";
 import {
   apiVersion,
+  CONFIG_MAP_RESOURCE,
   type EventRecorder,
   hasCode,
   NODE_RESOURCE,
@@ -10,11 +17,14 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import type { Caches } from "./caches.ts";
+import { clusterRanges, type RangesBySource } from "./cluster-ranges/ranges.ts";
+import type { ClusterRangesWorld } from "./cluster-ranges/reconcile.ts";
+import { NodeHead } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { FIELD_MANAGER } from "./egress/field-manager.ts";
 import { type ObservedChildren, parseChild } from "./egress/observed.ts";
 import type { EgressWorld } from "./egress/reconcile.ts";
-import { NodeHead, SliceHead, type SliceWorld } from "./slices/orphans.ts";
+import { SliceHead, type SliceWorld } from "./slices/orphans.ts";
 
 type ChildClients = { readonly [K in ChildKind]: ResourceClient<NonNullable<ObservedChildren[K]>> };
 
@@ -38,10 +48,23 @@ export function egressWorld(
     children: (key) => caches.childrenOf(key),
     gateways: (key) => caches.gatewaysOf(key),
     clients: (key) => caches.clientsOf(key),
+    isOutside: (address) => caches.isOutside(address),
     namespaces: () => caches.namespaces.store.list(),
     read: (child, egress, signal) => found(clients[child].get(egress.metadata, { signal })),
-    apply: (child, manifest, force, signal) =>
-      clients[child].apply(manifest, { fieldManager: FIELD_MANAGER, force, signal }),
+    create: (child, manifest, signal) =>
+      clients[child].createByApply(manifest, { fieldManager: FIELD_MANAGER, signal }),
+    apply: async (child, manifest, force, signal) => {
+      const client = clients[child];
+      const options = { fieldManager: FIELD_MANAGER, force, signal };
+      try {
+        return await client.apply(manifest, options);
+      } catch (error) {
+        // The Egress may be at fault, or what somebody has added to the child by hand.
+        if (!force || !hasCode(error, "Invalid") || !(await client.takeOver(manifest.metadata, options)))
+          throw error;
+        return client.apply(manifest, options);
+      }
+    },
     delete: (child, { metadata }, signal) =>
       gone(clients[child].delete(metadata, { preconditions: { uid: metadata.uid }, signal })),
     writeStatus,
@@ -69,6 +92,26 @@ export function sliceWorld(transport: Transport, caches: Caches): SliceWorld {
     hasNode: async (name, signal) => (await found(nodes.get({ name }, { signal }))) !== undefined,
     deleteSlice: ({ metadata }, signal) =>
       gone(slices.delete(metadata, { preconditions: { uid: metadata.uid }, signal })),
+  };
+}
+
+/** @param namespace where the networks are published */
+export function clusterRangesWorld(
+  transport: Transport,
+  namespace: string,
+  caches: Caches,
+  sources: () => RangesBySource,
+): ClusterRangesWorld {
+  const configMaps = new ResourceClient(transport, CONFIG_MAP_RESOURCE, (raw) => ClusterRanges.parse(raw));
+  return {
+    clusterRanges: () => clusterRanges(sources()),
+    published: () => caches.publishedRanges(),
+    publish: async (cidrs, signal) => {
+      await configMaps.apply(
+        { metadata: { name: CLUSTER_RANGES_CONFIG_MAP, namespace }, data: clusterRangesData(cidrs) },
+        { fieldManager: FIELD_MANAGER, force: true, signal },
+      );
+    },
   };
 }
 

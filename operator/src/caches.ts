@@ -1,8 +1,17 @@
 /** What the operator keeps of the API: one store per resource that it watches. */
 
-import { EGRESS_LABEL, EGRESS_RESOURCE, Egress, SLICE_RESOURCE } from "@egress-nat/crds";
+import {
+  CLUSTER_RANGES_CONFIG_MAP,
+  ClusterRanges,
+  EGRESS_LABEL,
+  EGRESS_RESOURCE,
+  Egress,
+  egressKeys,
+  SLICE_RESOURCE,
+} from "@egress-nat/crds";
 import {
   type Change,
+  CONFIG_MAP_RESOURCE,
   ENDPOINT_SLICE_RESOURCE,
   type Endpoint,
   EndpointSlice,
@@ -15,10 +24,18 @@ import {
   type Resource,
   Store,
 } from "@egress-nat/kube";
+import { outsideTest } from "./cluster-ranges/outside.ts";
+import {
+  NodeHead,
+  SERVICE_CIDR_RESOURCE,
+  SERVICE_RESOURCE,
+  ServiceAddresses,
+  ServiceCidr,
+} from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
 import { type ObservedChildren, parseChild } from "./egress/observed.ts";
-import { NodeHead, SliceHead } from "./slices/orphans.ts";
+import { SliceHead } from "./slices/orphans.ts";
 
 /** One collection as its watch sees it: whatever its objects are. */
 export interface Watched {
@@ -30,7 +47,10 @@ export interface Watched {
 /** A reflector without the type of its objects. */
 export type Watch = Pick<Reflector<KubeObject>, "run" | "state" | "whenSynced">;
 
-type Selection = Pick<ReflectorOptions<KubeObject>, "labelSelector" | "metadataOnly">;
+type Selection = Pick<
+  ReflectorOptions<KubeObject>,
+  "namespace" | "labelSelector" | "fieldSelector" | "metadataOnly" | "mayBeUnserved"
+>;
 
 /** One collection: where it is, what is kept of it, and what was seen. */
 class Cache<T extends KubeObject> implements Watched {
@@ -68,13 +88,20 @@ const BY_EGRESS = "egress";
 export class Caches {
   readonly egresses = new Cache(EGRESS_RESOURCE, (raw) => Egress.parse(raw));
   readonly slices = new Cache(SLICE_RESOURCE, (raw) => SliceHead.parse(raw));
-  readonly nodes = new Cache(NODE_RESOURCE, (raw) => NodeHead.parse(raw), { metadataOnly: true });
+  readonly nodes = new Cache(NODE_RESOURCE, (raw): NodeHead => NodeHead.parse(raw));
   readonly namespaces = new Cache(NAMESPACE_RESOURCE, (raw): NamespaceHead => NamespaceHead.parse(raw), {
     metadataOnly: true,
   });
+  readonly serviceCidrs = new Cache(SERVICE_CIDR_RESOURCE, (raw): ServiceCidr => ServiceCidr.parse(raw), {
+    mayBeUnserved: true,
+  });
+  /** All Services of the cluster: empty where their addresses are not asked for. */
+  readonly services = new Cache(SERVICE_RESOURCE, (raw): ServiceAddresses => ServiceAddresses.parse(raw));
+  readonly clusterRanges: Cache<ClusterRanges>;
   readonly endpointSlices = new Cache(ENDPOINT_SLICE_RESOURCE, (raw) => EndpointSlice.parse(raw), {
     labelSelector: EGRESS_LABEL,
   });
+  #isOutside: (address: string) => boolean = () => false;
   readonly children = {
     serviceAccount: childCache("serviceAccount"),
     role: childCache("role"),
@@ -84,7 +111,15 @@ export class Caches {
     disruptionBudget: childCache("disruptionBudget"),
   } as const;
 
-  constructor() {
+  /** @param namespace where the operator publishes the networks of the cluster */
+  constructor(namespace: string) {
+    this.clusterRanges = new Cache(CONFIG_MAP_RESOURCE, (raw) => ClusterRanges.parse(raw), {
+      namespace,
+      fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,
+    });
+    this.clusterRanges.store.onChange(() => {
+      this.#isOutside = outsideTest(this.publishedRanges() ?? []);
+    });
     this.slices.store.addIndex(SLICES_BY_NODE, ({ nodeName }) => [nodeName]);
     this.slices.store.addIndex(BY_EGRESS, egressKeys);
     this.endpointSlices.store.addIndex(BY_EGRESS, egressKeys);
@@ -93,8 +128,19 @@ export class Caches {
   all(): readonly Watched[] {
     return [
       ...[this.egresses, this.slices, this.nodes, this.namespaces, this.endpointSlices],
+      ...[this.serviceCidrs, this.clusterRanges],
       ...Object.values(this.children),
     ];
+  }
+
+  /** Whether an address is in no network of the cluster, as far as they are published. */
+  isOutside(address: string): boolean {
+    return this.#isOutside(address);
+  }
+
+  /** What agents and gateways know of the cluster's networks; undefined before anything was published. */
+  publishedRanges(): readonly string[] | undefined {
+    return this.clusterRanges.store.list()[0]?.data?.ranges;
   }
 
   /** The children of an Egress are found by its key: they have its name. */
@@ -123,20 +169,6 @@ export class Caches {
   slicesOfNode(name: string): readonly SliceHead[] {
     return this.slices.store.byIndex(SLICES_BY_NODE, name);
   }
-}
-
-/** The API's objects and the base class's alike. */
-interface Labelled {
-  readonly metadata?: Pick<KubeObject["metadata"], "namespace" | "labels">;
-}
-
-/**
- * The Egress that an object belongs to, by its label: the name itself, for an Egress's name is never longer than a label
- * may be.
- */
-export function egressKeys({ metadata }: Labelled): readonly string[] {
-  const name = metadata?.labels?.[EGRESS_LABEL];
-  return name === undefined ? [] : [`${metadata?.namespace}/${name}`];
 }
 
 function childCache<K extends ChildKind>(kind: K): Cache<NonNullable<ObservedChildren[K]>> {

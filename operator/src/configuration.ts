@@ -1,5 +1,6 @@
 /** What the operator is told by its environment. */
 
+import { Cidr, HEALTH_PORTS } from "@egress-nat/crds";
 import { z } from "zod";
 
 /** For {@link parseEnvironment}. */
@@ -12,9 +13,22 @@ export const Configuration = z.object({
     .string()
     .default("")
     .transform((text) => text.split(",").filter((range) => range !== ""))
-    .describe("networks of pods, Services and nodes, separated by commas"),
+    .pipe(z.array(Cidr))
+    .describe("networks of the cluster that it does not say itself, in CIDR notation, separated by commas"),
+  SERVICE_ADDRESSES_IN_CLUSTER: z
+    .enum(["true", "false"])
+    .default("false")
+    .transform((text) => text === "true")
+    .describe("whether external IPs and load balancers' addresses of Services are in the cluster, too"),
   POD_NAMESPACE: z.string().describe("namespace of the operator's own pod"),
   POD_NAME: z.string().describe("name of the operator's own pod"),
+  HEALTH_PORT: z.coerce
+    .number()
+    .int()
+    .default(HEALTH_PORTS.operator)
+    .describe(
+      "TCP port of /healthz, /readyz and /metrics; another one where several programs share a network namespace",
+    ),
   LOG_LEVEL: z.string().default("info"),
 });
 export type Configuration = z.infer<typeof Configuration>;

@@ -1,5 +1,5 @@
 /** The operator's public face, for tests and benchmarks that run it in their own process. */
 
-export type { GatewaySettings } from "./egress/children/index.ts";
+export { CHILD_RESOURCES, desiredChildren, type GatewaySettings } from "./egress/children/index.ts";
 export { OperatorMetrics } from "./metrics.ts";
-export { EgressOperator, type EgressOperatorOptions } from "./operator.ts";
+export { type ClusterNetworks, EgressOperator, type EgressOperatorOptions } from "./operator.ts";

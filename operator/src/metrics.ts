@@ -1,9 +1,12 @@
-import type { ReflectorState, WorkQueue, WorkReport } from "@egress-nat/kube";
+import type { ReflectorState, SentRequest, WorkQueue, WorkReport } from "@egress-nat/kube";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { RangesBySource } from "./cluster-ranges/ranges.ts";
 
 /** What the metrics are read from. */
 export interface Observed {
   readonly queues: Readonly<Record<string, WorkQueue>>;
+  /** Networks and addresses, by what said that they are in the cluster. */
+  readonly clusterRanges: () => RangesBySource;
   readonly watches: () => Readonly<Record<string, ReflectorState>>;
   readonly isLeader: () => boolean;
 }
@@ -11,6 +14,7 @@ export interface Observed {
 /** The operator's own metrics; those that say how things stand are read when they are asked for. */
 export class OperatorMetrics {
   readonly #reconciles: Counter<"controller" | "outcome">;
+  readonly #requests: Counter<"method" | "code">;
   readonly #durations: Histogram<"controller">;
   readonly #registry: Registry;
 
@@ -20,6 +24,12 @@ export class OperatorMetrics {
       name: "egress_nat_operator_reconciles_total",
       help: "Reconciles by outcome: done, requeue or error.",
       labelNames: ["controller", "outcome"],
+      registers: [registry],
+    });
+    this.#requests = new Counter({
+      name: "egress_nat_operator_api_requests_total",
+      help: "Requests to the API server by its answer.",
+      labelNames: ["method", "code"],
       registers: [registry],
     });
     this.#durations = new Histogram({
@@ -36,7 +46,12 @@ export class OperatorMetrics {
     this.#durations.observe({ controller }, durationMs / 1000);
   }
 
-  watch({ queues, watches, isLeader }: Observed): void {
+  /** A request to the API server. */
+  requested({ method, status }: SentRequest): void {
+    this.#requests.inc({ method, code: status ?? "none" });
+  }
+
+  watch({ queues, clusterRanges, watches, isLeader }: Observed): void {
     const registers = [this.#registry];
     new Gauge({
       name: "egress_nat_operator_queue_depth",
@@ -45,6 +60,15 @@ export class OperatorMetrics {
       registers,
       collect() {
         for (const [controller, queue] of Object.entries(queues)) this.set({ controller }, queue.depth);
+      },
+    });
+    new Gauge({
+      name: "egress_nat_operator_cluster_ranges",
+      help: "Networks and addresses of the cluster that are known, by where they were found.",
+      labelNames: ["source"],
+      registers,
+      collect() {
+        for (const [source, { length }] of Object.entries(clusterRanges())) this.set({ source }, length);
       },
     });
     new Gauge({

@@ -1,8 +1,15 @@
-import { SLICE_RESOURCE } from "@egress-nat/crds";
-import { ENDPOINT_SLICE_RESOURCE, NAMESPACE_RESOURCE } from "@egress-nat/kube";
+import { CLUSTER_RANGES_CONFIG_MAP, SLICE_RESOURCE } from "@egress-nat/crds";
+import {
+  CONFIG_MAP_RESOURCE,
+  ENDPOINT_SLICE_RESOURCE,
+  NAMESPACE_RESOURCE,
+  NODE_RESOURCE,
+} from "@egress-nat/kube";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { SERVICE_CIDR_RESOURCE } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
 import { Playground } from "./testing/cluster.ts";
+import { ELABORATE } from "./testing/elaborate-egress.ts";
 import { RunningOperator } from "./testing/running-operator.ts";
 
 const { service, deployment, role } = CHILD_RESOURCES;
@@ -11,41 +18,6 @@ const eventually = { timeout: 30_000, interval: 20 };
 
 const WITHOUT_BUDGET = ["serviceAccount", "role", "roleBinding", "service", "deployment"] as const;
 const ALL = [...WITHOUT_BUDGET, "disruptionBudget"];
-
-/** Everything in it that the API server spells in its own way: quantities, defaults, empty values, lists with keys. */
-const ELABORATE = {
-  replicas: 2,
-  podDisruptionBudget: { minAvailable: "50%" },
-  strategy: { type: "Recreate" },
-  template: {
-    metadata: { labels: { team: "network" }, annotations: { note: "" } },
-    spec: {
-      tolerations: [{ operator: "Exists" }],
-      securityContext: {},
-      hostNetwork: false,
-      volumes: [{ name: "scratch", emptyDir: { sizeLimit: "1024Mi" } }],
-      initContainers: [{ name: "prepare", image: "prepare:1", command: [] }],
-      containers: [
-        {
-          name: "egress",
-          env: [
-            { name: "EMPTY", value: "" },
-            { name: "FULL", value: "1" },
-          ],
-          resources: { limits: { cpu: "1000m", memory: "1024Mi" }, requests: { cpu: 1 } },
-          ports: [{ containerPort: 9000 }],
-          volumeMounts: [{ name: "scratch", mountPath: "/scratch" }],
-        },
-        {
-          name: "logger",
-          image: "logger:1",
-          stdin: false,
-          lifecycle: { preStop: { sleep: { seconds: 5 } } },
-        },
-      ],
-    },
-  },
-};
 
 let play: Playground;
 
@@ -151,6 +123,43 @@ describe("one operator", () => {
     await expect.poll(() => play.status("listed"), eventually).toMatchObject({ clients: 1 });
   });
 
+  test("publishes the networks of the cluster, and says which gateways are in none of them", async () => {
+    const published = async (): Promise<string[]> =>
+      (await play.get(CONFIG_MAP_RESOURCE, CLUSTER_RANGES_CONFIG_MAP))?.data?.ranges.split("\n") ?? [];
+    const [serviceCidr] = (await play.get(SERVICE_CIDR_RESOURCE, "kubernetes")).spec.cidrs;
+    await expect.poll(published, eventually).toContain(serviceCidr);
+
+    await play.createEgress("outside");
+    await play.create(ENDPOINT_SLICE_RESOURCE, {
+      metadata: { name: "outside-v4", labels: { "coil.cybozu.com/egress": "outside" } },
+      addressType: "IPv4",
+      endpoints: [{ addresses: ["198.18.7.9"], targetRef: { kind: "Pod", name: "outside-1", uid: "p2" } }],
+    });
+    await expect
+      .poll(() => play.conditions("outside"), eventually)
+      .toMatchObject({ Degraded: "True ClusterRangesIncomplete" });
+
+    const name = `${play.namespace}-pods`;
+    await play.create(NODE_RESOURCE, { metadata: { name }, spec: { podCIDRs: ["198.18.7.0/24"] } });
+    const addresses = [{ type: "InternalIP", address: "198.51.100.9" }];
+    await play.patch(NODE_RESOURCE, name, { status: { addresses } }, "status");
+    await play.create(service, {
+      metadata: { name: "reachable" },
+      spec: { ports: [{ port: 80 }], externalIPs: ["203.0.113.77"] },
+    });
+    await expect
+      .poll(published, eventually)
+      .toEqual(expect.arrayContaining(["198.18.7.0/24", "198.51.100.9/32", "203.0.113.77/32"]));
+    await expect
+      .poll(() => play.conditions("outside"), eventually)
+      .toMatchObject({ Degraded: "False AsExpected" });
+
+    await play.patch(CONFIG_MAP_RESOURCE, CLUSTER_RANGES_CONFIG_MAP, { data: { ranges: "0.0.0.0/0\n" } });
+    await expect.poll(published, eventually).toContain("198.18.7.0/24");
+    await play.delete(NODE_RESOURCE, name);
+    await expect.poll(published, eventually).not.toContain("198.18.7.0/24");
+  });
+
   test("tells when pods are refused", async () => {
     await play.createEgress("refused");
     await expect.poll(() => play.kinds("refused"), eventually).toEqual(WITHOUT_BUDGET);
@@ -195,6 +204,7 @@ describe("one operator", () => {
     await expect
       .poll(async () => (await play.child("deployment", "scaled")).spec.replicas, eventually)
       .toBe(5);
+    await expect.poll(() => play.events("scaled"), eventually).toContain("Normal Scaled");
   });
 
   test("removes the effect of a field that is removed", async () => {
@@ -276,6 +286,21 @@ describe("one operator", () => {
         eventually,
       )
       .toBe("drifted");
+  });
+
+  test("repairs what was changed by hand into what contradicts it", async () => {
+    await play.createEgress("contradicted", { podDisruptionBudget: { minAvailable: 1 } });
+    await expect.poll(() => play.kinds("contradicted"), eventually).toEqual(ALL);
+    const { disruptionBudget } = CHILD_RESOURCES;
+    await play.patch(disruptionBudget, "contradicted", { spec: { minAvailable: null, maxUnavailable: 2 } });
+    const ports = [{ name: "fou", protocol: "UDP", port: 6666 }];
+    await play.patch(service, "contradicted", { metadata: { labels: { team: "network" } }, spec: { ports } });
+    const budget = async () => (await play.child("disruptionBudget", "contradicted")).spec;
+    await expect.poll(budget, eventually).toMatchObject({ minAvailable: 1 });
+    expect(await budget()).not.toHaveProperty("maxUnavailable");
+    const repaired = async () => (await play.child("service", "contradicted")).spec.ports;
+    await expect.poll(repaired, eventually).toMatchObject([{ name: "fou", port: 5555 }]);
+    expect((await play.child("service", "contradicted")).metadata.labels).toHaveProperty("team");
   });
 
   test("leaves an object alone that has the name of a child, and says so", async () => {

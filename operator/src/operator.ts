@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import k8sOperator, { type ResourceEvent, type ResourceMeta } from "@dot-i/k8s-operator";
-import { EGRESS_RESOURCE, Egress, type EgressStatus } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, Egress, type EgressStatus, egressKeys } from "@egress-nat/crds";
 import {
   apiVersion,
   type Change,
@@ -18,8 +18,10 @@ import {
   type WorkReport,
 } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
-import { egressWorld, sliceWorld } from "./api.ts";
-import { Caches, egressKeys, type Watch, type Watched } from "./caches.ts";
+import { clusterRangesWorld, egressWorld, sliceWorld } from "./api.ts";
+import { Caches, type Watch, type Watched } from "./caches.ts";
+import { type RangesBySource, rangesBySource } from "./cluster-ranges/ranges.ts";
+import { reconcileClusterRanges } from "./cluster-ranges/reconcile.ts";
 import type { GatewaySettings } from "./egress/children/index.ts";
 import { FIELD_MANAGER } from "./egress/field-manager.ts";
 import { concerns } from "./egress/namespaces.ts";
@@ -30,12 +32,22 @@ import { reconcileSlice } from "./slices/orphans.ts";
 export interface EgressOperatorOptions {
   readonly transport: Transport;
   readonly settings: GatewaySettings;
-  /** Namespace of the operator's Lease. */
+  /** What there is of the cluster's networks. */
+  readonly clusterNetworks: ClusterNetworks;
+  /** The product's: of the operator's Lease, and of what it publishes. */
   readonly namespace: string;
   /** Name of this candidate: its pod's. */
   readonly identity: string;
   readonly logger: Logger;
   readonly metrics: OperatorMetrics;
+}
+
+/** What the operator is told of the cluster's networks; the rest it finds out. */
+export interface ClusterNetworks {
+  /** CIDRs. */
+  readonly configured: readonly string[];
+  /** Whether external IPs and load balancers' addresses of Services are in the cluster, too. */
+  readonly serviceAddresses: boolean;
 }
 
 const LEASE = "egress-nat-operator";
@@ -47,6 +59,11 @@ const ORPHAN_AFTER_MS = 30_000;
 
 /** Pods come in crowds, and each status that is written is read by many. */
 const CLIENTS_AFTER_MS = 1000;
+
+/** Nodes come in crowds as well, and what is published is read by all of them. */
+const CLUSTER_RANGES_AFTER_MS = 500;
+/** The one piece of work of its kind. */
+const CLUSTER_RANGES = "cluster-ranges";
 
 const BACKOFF = { baseMs: 250, maxMs: 60_000 };
 
@@ -67,11 +84,12 @@ const EVENT_TYPES = {
  */
 export class EgressOperator extends Operator {
   readonly #options: EgressOperatorOptions;
-  readonly #caches = new Caches();
+  readonly #caches: Caches;
   readonly #events: EventRecorder;
   readonly #elector: LeaderElector;
   readonly #egressQueue: WorkQueue;
   readonly #sliceQueue: WorkQueue;
+  readonly #clusterRangesQueue: WorkQueue;
   readonly #watches = new Map<string, Watch>();
   readonly #watching: Promise<void>[] = [];
   readonly #stopping = new AbortController();
@@ -81,13 +99,20 @@ export class EgressOperator extends Operator {
     super(options.logger);
     const { transport, namespace, identity, logger, metrics } = options;
     this.#options = options;
+    this.#caches = new Caches(namespace);
     this.#egresses = new ResourceClient(transport, EGRESS_RESOURCE, (raw) => Egress.parse(raw));
     this.#events = new EventRecorder({ transport, component: COMPONENT, instance: identity, logger });
     this.#elector = new LeaderElector({ transport, namespace, name: LEASE, identity, logger });
     this.#egressQueue = this.#queue("egress");
     this.#sliceQueue = this.#queue("slice");
+    this.#clusterRangesQueue = this.#queue(CLUSTER_RANGES);
     metrics.watch({
-      queues: { egress: this.#egressQueue, slice: this.#sliceQueue },
+      queues: {
+        egress: this.#egressQueue,
+        slice: this.#sliceQueue,
+        [CLUSTER_RANGES]: this.#clusterRangesQueue,
+      },
+      clusterRanges: () => this.#clusterRanges(),
       watches: () => this.#watchStates(),
       isLeader: () => this.#elector.isLeader,
     });
@@ -120,6 +145,7 @@ export class EgressOperator extends Operator {
 
   protected override async init(): Promise<void> {
     const { egresses, slices, nodes, namespaces, endpointSlices, children } = this.#caches;
+    const { serviceCidrs, services, clusterRanges } = this.#caches;
     for (const watched of [egresses, ...Object.values(children)]) {
       await this.#watch(watched, ({ meta }) => this.#egressQueue.add(objectKey({ metadata: meta })));
     }
@@ -130,7 +156,17 @@ export class EgressOperator extends Operator {
     await this.#watch(endpointSlices, ({ object }) => {
       for (const key of egressKeys(object)) this.#egressQueue.add(key);
     });
+    const inspectRanges = () => this.#clusterRangesQueue.addAfter(CLUSTER_RANGES, CLUSTER_RANGES_AFTER_MS);
+    await this.#watch(serviceCidrs, inspectRanges);
+    if (this.#options.clusterNetworks.serviceAddresses)
+      this.#follow("serviceAddresses", services, inspectRanges);
+    await this.#watch(clusterRanges, () => {
+      inspectRanges();
+      // Some gateways may be outside.
+      for (const key of egresses.store.keys()) this.#egressQueue.add(key);
+    });
     await this.#watch(nodes, ({ meta, type }) => {
+      inspectRanges();
       if (type !== ResourceEventType.Deleted) return;
       for (const slice of this.#caches.slicesOfNode(meta.name)) this.#sliceQueue.add(objectKey(slice));
     });
@@ -150,7 +186,6 @@ export class EgressOperator extends Operator {
     onEvent: (event: ResourceEvent) => Promise<void>,
     namespace?: string,
   ): Promise<void> {
-    const { transport, logger } = this.#options;
     const watched = this.#caches
       .all()
       .find(
@@ -158,27 +193,25 @@ export class EgressOperator extends Operator {
           resource.group === group && resource.version === version && resource.plural === plural,
       );
     if (watched === undefined) throw new TypeError(`there is no cache of ${plural}: add one to caches.ts`);
-    const watch = watched.reflector({ transport, logger, namespace });
-    watched.onChange((change) => void onEvent(resourceEvent(watched.resource, change)));
-    this.#watches.set(plural, watch);
-    this.#watching.push(watch.run(this.#stopping.signal));
+    this.#follow(plural, watched, (event) => void onEvent(event), namespace);
   }
 
-  /** As in the base class, but by server-side apply, and errors are thrown. */
+  /** As in the base class, but by server-side apply, errors are thrown, and it can be aborted. */
   protected override async setResourceStatus(
     meta: ResourceMeta,
     status: EgressStatus,
+    signal?: AbortSignal,
   ): Promise<ResourceMeta> {
     const { name, namespace } = meta;
     const written = await this.#egresses.applyStatus(
       { metadata: { name, namespace }, status },
-      { fieldManager: FIELD_MANAGER, force: true, signal: this.#stopping.signal },
+      { fieldManager: FIELD_MANAGER, force: true, signal },
     );
     return resourceMeta(EGRESS_RESOURCE, written);
   }
 
   async #lead(signal: AbortSignal): Promise<void> {
-    const { transport, settings, logger } = this.#options;
+    const { transport, settings, namespace, logger } = this.#options;
     const synced = [...this.#watches.values()].map((watch) => watch.whenSynced(signal));
     const isSynced = await Promise.all(synced).then(
       () => true,
@@ -189,11 +222,13 @@ export class EgressOperator extends Operator {
     // A former lead may have ended in the middle of anything.
     for (const key of this.#caches.egresses.store.keys()) this.#egressQueue.add(key);
     for (const key of this.#caches.slices.store.keys()) this.#sliceQueue.add(key);
+    this.#clusterRangesQueue.add(CLUSTER_RANGES);
 
-    const egresses = egressWorld(transport, this.#caches, this.#events, async (egress, status) => {
-      await this.setResourceStatus(resourceMeta(EGRESS_RESOURCE, egress), status);
+    const egresses = egressWorld(transport, this.#caches, this.#events, async (egress, status, stop) => {
+      await this.setResourceStatus(resourceMeta(EGRESS_RESOURCE, egress), status, stop);
     });
     const slices = sliceWorld(transport, this.#caches);
+    const ranges = clusterRangesWorld(transport, namespace, this.#caches, () => this.#clusterRanges());
     await Promise.all([
       this.#egressQueue.run(
         (key, stop) => reconcileEgress(key, egresses, settings, oneReconcile(logger, { egress: key }), stop),
@@ -203,7 +238,20 @@ export class EgressOperator extends Operator {
         (key, stop) => reconcileSlice(key, slices, oneReconcile(logger, { slice: key }), stop),
         signal,
       ),
+      this.#clusterRangesQueue.run(
+        (_, stop) => reconcileClusterRanges(ranges, oneReconcile(logger, {}), stop),
+        signal,
+      ),
     ]);
+  }
+
+  /** @param name of the watch: what is watched */
+  #follow(name: string, watched: Watched, onEvent: (event: ResourceEvent) => void, namespace?: string): void {
+    const { transport, logger } = this.#options;
+    const watch = watched.reflector({ transport, logger, namespace });
+    watched.onChange((change) => onEvent(resourceEvent(watched.resource, change)));
+    this.#watches.set(name, watch);
+    this.#watching.push(watch.run(this.#stopping.signal));
   }
 
   #watch({ resource }: Watched, onEvent: (event: ResourceEvent) => void): Promise<void> {
@@ -225,6 +273,16 @@ export class EgressOperator extends Operator {
       );
     };
     return new WorkQueue({ concurrency: CONCURRENCY, backoff: BACKOFF, onReport });
+  }
+
+  #clusterRanges(): RangesBySource {
+    const { serviceCidrs, nodes, services } = this.#caches;
+    return rangesBySource({
+      configured: this.#options.clusterNetworks.configured,
+      serviceCidrs: serviceCidrs.store.list(),
+      nodes: nodes.store.list(),
+      services: services.store.list(),
+    });
   }
 
   #watchStates(): Readonly<Record<string, ReflectorState>> {

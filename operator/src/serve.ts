@@ -1,6 +1,5 @@
 /** `serve`: the operator as a program. */
 
-import { HEALTH_PORTS } from "@egress-nat/crds";
 import { createTransport, loadCredentials } from "@egress-nat/kube";
 import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { Configuration } from "./configuration.ts";
@@ -9,27 +8,33 @@ import { EgressOperator } from "./operator.ts";
 
 export async function serve({ signal, logger }: ProgramContext): Promise<void> {
   const configuration = parseEnvironment(Configuration);
+  const registry = createRegistry();
+  const metrics = new OperatorMetrics(registry);
   const transport = createTransport({
     credentials: await loadCredentials(),
     logger,
     userAgent: "egress-nat-operator",
+    onRequest: (request) => metrics.requested(request),
   });
-  const registry = createRegistry();
   const operator = new EgressOperator({
     transport,
     settings: {
       image: configuration.EGRESS_POD_IMAGE,
       imagePullPolicy: configuration.EGRESS_POD_IMAGE_PULL_POLICY,
-      clusterRanges: configuration.CLUSTER_RANGES,
+      clusterRangesNamespace: configuration.POD_NAMESPACE,
       logLevel: configuration.LOG_LEVEL,
+    },
+    clusterNetworks: {
+      configured: configuration.CLUSTER_RANGES,
+      serviceAddresses: configuration.SERVICE_ADDRESSES_IN_CLUSTER,
     },
     namespace: configuration.POD_NAMESPACE,
     identity: configuration.POD_NAME,
     logger,
-    metrics: new OperatorMetrics(registry),
+    metrics,
   });
   const health = new HealthServer({
-    port: HEALTH_PORTS.operator,
+    port: configuration.HEALTH_PORT,
     logger,
     registry,
     ready: () => operator.ready(),

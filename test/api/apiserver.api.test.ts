@@ -1,7 +1,7 @@
 import { execa } from "execa";
 import { expect, inject, test } from "vitest";
 import { kubectlBinary } from "../cluster/kubectl.ts";
-import { apiserver } from "./apiserver.ts";
+import { apiserver, etcd } from "./apiserver.ts";
 
 async function readyz(): Promise<boolean> {
   const { exitCode } = await execa(
@@ -25,4 +25,14 @@ test("a paused apiserver does not answer until it is resumed", async () => {
   expect(await readyz()).toBe(false);
   await apiserver.resume();
   expect(await readyz()).toBe(true);
+});
+
+test("a test can kill etcd and start it again, and the apiserver goes on", async () => {
+  try {
+    await etcd.kill();
+    await expect.poll(readyz, { timeout: 30_000 }).toBe(false);
+  } finally {
+    await etcd.start();
+  }
+  await expect.poll(readyz, { timeout: 30_000 }).toBe(true);
 });

@@ -1,6 +1,8 @@
 import { inject } from "vitest";
 
-export type ApiserverAction = "kill" | "start" | "pause" | "resume";
+export type ControlPlaneAction =
+  | `apiserver/${"kill" | "start" | "pause" | "resume"}`
+  | `etcd/${"kill" | "start"}`;
 
 /**
  * What a test may do to the apiserver that all `*.api.test.ts` files share. A test that uses it leaves the apiserver
@@ -8,15 +10,21 @@ export type ApiserverAction = "kill" | "start" | "pause" | "resume";
  */
 export const apiserver = {
   /** Ends it at once, as a crash would. */
-  kill: () => act("kill"),
+  kill: () => act("apiserver/kill"),
   /** Starts it after {@link kill} and waits until it is ready. */
-  start: () => act("start"),
+  start: () => act("apiserver/start"),
   /** Stops it in its tracks: connections stay open, nothing answers. */
-  pause: () => act("pause"),
-  resume: () => act("resume"),
+  pause: () => act("apiserver/pause"),
+  resume: () => act("apiserver/resume"),
 } as const;
 
-async function act(action: ApiserverAction): Promise<void> {
-  const response = await fetch(`${inject("apiserverHandle")}/${action}`, { method: "POST" });
-  if (!response.ok) throw new Error(`cannot ${action} the apiserver: ${await response.text()}`);
+/** What a test may do to the etcd behind it; what was written is there again after the start. */
+export const etcd = {
+  kill: () => act("etcd/kill"),
+  start: () => act("etcd/start"),
+} as const;
+
+async function act(action: ControlPlaneAction): Promise<void> {
+  const response = await fetch(`${inject("controlPlaneHandle")}/${action}`, { method: "POST" });
+  if (!response.ok) throw new Error(`${action}: ${await response.text()}`);
 }

@@ -11,7 +11,7 @@ import { kubectlBinary } from "../cluster/kubectl.ts";
 import { exists } from "../system/cache.ts";
 import { freePorts } from "../system/free-ports.ts";
 import { waitUntil } from "../system/wait-until.ts";
-import type { ApiserverAction } from "./apiserver.ts";
+import type { ControlPlaneAction } from "./apiserver.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -19,8 +19,8 @@ declare module "vitest" {
     kubeconfig: string;
     /** URL of etcd, plain HTTP. */
     etcdUrl: string;
-    /** Where `apiserver.ts` sends what should happen to the apiserver. */
-    apiserverHandle: string;
+    /** Where `apiserver.ts` sends what should happen to the apiserver and etcd. */
+    controlPlaneHandle: string;
   }
 }
 
@@ -40,9 +40,12 @@ export async function loopbackPlan(folder: string): Promise<ControlPlanePlan> {
   };
 }
 
-/** vitest's globalSetup of `*.api.test.ts`: a real apiserver with the project's CRDs, gone when the tests are. */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const folder = await mkdtemp(join(tmpdir(), "egress-nat-api-"));
+/**
+ * Starts etcd and an apiserver on loopback, with the project's CRDs.
+ *
+ * @param folder for their state; the caller removes it
+ */
+export async function startApiserver(folder: string): Promise<ControlPlane> {
   const controlPlane = await startControlPlane(await loopbackPlan(folder));
   if (await exists(CRDS)) {
     const kubectl = [`--kubeconfig=${controlPlane.kubeconfig}`];
@@ -54,10 +57,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
       timeoutMs: 30_000,
     });
   }
+  return controlPlane;
+}
+
+/** vitest's globalSetup of `*.api.test.ts`: a real apiserver with the project's CRDs, gone when the tests are. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = await mkdtemp(join(tmpdir(), "egress-nat-api-"));
+  const controlPlane = await startApiserver(folder);
   const handle = await serveHandle(controlPlane);
   project.provide("kubeconfig", controlPlane.kubeconfig);
   project.provide("etcdUrl", controlPlane.etcdUrl);
-  project.provide("apiserverHandle", `http://127.0.0.1:${(handle.address() as AddressInfo).port}`);
+  project.provide("controlPlaneHandle", `http://127.0.0.1:${(handle.address() as AddressInfo).port}`);
   return async () => {
     handle.close();
     await controlPlane.stop();
@@ -67,14 +77,16 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 // The tests run in other processes. What they started themselves would end with them, so they ask this one.
 async function serveHandle(controlPlane: ControlPlane): Promise<Server> {
-  const actions: Record<ApiserverAction, () => Promise<void> | void> = {
-    kill: () => controlPlane.kill("apiserver"),
-    start: () => controlPlane.start("apiserver"),
-    pause: () => controlPlane.pause("apiserver"),
-    resume: () => controlPlane.resume("apiserver"),
+  const actions: Record<ControlPlaneAction, () => Promise<void> | void> = {
+    "apiserver/kill": () => controlPlane.kill("apiserver"),
+    "apiserver/start": () => controlPlane.start("apiserver"),
+    "apiserver/pause": () => controlPlane.pause("apiserver"),
+    "apiserver/resume": () => controlPlane.resume("apiserver"),
+    "etcd/kill": () => controlPlane.kill("etcd"),
+    "etcd/start": () => controlPlane.start("etcd"),
   };
   const server = createServer((request, response) => {
-    const action = actions[(request.url ?? "").slice(1) as ApiserverAction];
+    const action = actions[(request.url ?? "").slice(1) as ControlPlaneAction];
     Promise.resolve(action?.()).then(
       () => response.writeHead(action === undefined ? 404 : 200).end(),
       (error: unknown) => response.writeHead(500).end(String(error)),

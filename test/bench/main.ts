@@ -3,6 +3,7 @@ import { runCommand } from "../system/run-command.ts";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchMemory } from "./memory/bench.ts";
+import { benchOperator } from "./operator/bench.ts";
 import { formatReport, isReached, type Report, reportJson } from "./report.ts";
 import { benchThroughput } from "./throughput/bench.ts";
 
@@ -39,5 +40,11 @@ bench("cni-add", "what the CNI plugin costs a pod that is no client, and one tha
 bench("clients", "how fast a gateway takes in 10,000 clients, and one more", 5, benchClients);
 bench("throughput", "TCP through the tunnel and NAT, beside links made by hand", 10, benchThroughput);
 bench("memory", "what the programs take, each alone and in large clusters", 5, benchMemory);
+bench(
+  "operator",
+  "how fast the operator makes and changes what 1,000 Egresses are made of",
+  3,
+  benchOperator,
+);
 
 await runCommand(program);

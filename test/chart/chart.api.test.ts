@@ -1,26 +1,19 @@
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { API_GROUP, API_VERSION, EGRESS_LABEL, labelValue, NODE_LABEL, sliceName } from "@egress-nat/crds";
+import { EGRESS_LABEL, NODE_LABEL, sliceName } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type Transport } from "@egress-nat/kube";
-import { EgressOperator, OperatorMetrics } from "@egress-nat/operator";
 import { createLogger } from "@egress-nat/program";
-import { execa } from "execa";
-import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { stringify } from "yaml";
-import { kubectlBinary } from "../cluster/kubectl.ts";
 import { waitUntil } from "../system/wait-until.ts";
-import { render } from "./render.ts";
+import { apiVersion, InstalledChart } from "./installed-chart.ts";
+import { startOperator } from "./running-operator.ts";
 
 const NAMESPACE = "chart-test";
 const SAMPLES = join(import.meta.dirname, "../../config/samples");
-const apiVersion = `${API_GROUP}/${API_VERSION}`;
 
 const logger = createLogger({ name: "test", level: "silent" });
 
-let kubectl: string;
-let folder: string;
+let chart: InstalledChart;
 let transport: Transport;
 
 beforeAll(async () => {
@@ -28,64 +21,16 @@ beforeAll(async () => {
     credentials: await loadCredentials({ kubeconfig: inject("kubeconfig") }),
     logger,
   });
-  kubectl = await kubectlBinary();
-  folder = await mkdtemp(join(tmpdir(), "egress-nat-chart-"));
-  await run(["create", "namespace", NAMESPACE]);
-  await applyChart({});
+  chart = await InstalledChart.in(NAMESPACE);
 });
 
 afterAll(async () => {
-  const kinds =
-    "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings";
-  await run(["delete", kinds, "-l", "app.kubernetes.io/part-of=egress-nat"]);
-  await run(["delete", "deployments,daemonsets,jobs,pods", "--all", "-n", NAMESPACE, "--wait=false"]);
+  await chart.uninstall();
   transport.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
-async function applyChart(values: object): Promise<void> {
-  const objects = (await render(values, NAMESPACE)).map((object) => stringify(object)).join("---\n");
-  const { all, exitCode } = await run(["apply", "-f", "-"], { input: objects });
-  expect(exitCode, all).toBe(0);
-}
-
-function run(args: readonly string[], options: { input?: string; kubeconfig?: string } = {}) {
-  const { input, kubeconfig = inject("kubeconfig") } = options;
-  return execa(kubectl, [`--kubeconfig=${kubeconfig}`, ...args], {
-    reject: false,
-    all: true,
-    ...(input !== undefined && { input }),
-  });
-}
-
-/** A kubeconfig with a token of that account. */
-async function withToken(account: string, name: string, options: readonly string[] = []): Promise<string> {
-  const { stdout: token } = await run(["create", "token", account, "-n", NAMESPACE, ...options]);
-  const kubeconfig = join(folder, name);
-  const { stdout } = await run(["config", "view", "--raw", "--flatten", "-o", "json"]);
-  const config = JSON.parse(stdout);
-  config.users[0].user = { token };
-  await writeFile(kubeconfig, JSON.stringify(config));
-  return kubeconfig;
-}
-
-/** A kubeconfig with a token of the agent as kubelet asks for one: it names the node. */
-async function agentOn(node: string, spec: object = {}): Promise<string> {
-  await run(["create", "-f", "-"], {
-    input: JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: node }, spec }),
-  });
-  return withToken("egress-nat-node-agent", node, [
-    "--bound-object-kind=Node",
-    `--bound-object-name=${node}`,
-  ]);
-}
-
-/** A slice as the agent of that node writes it, with what a test cares about in place of that. */
-function slice(egress: string, nodeName: string, fields: object = {}): string {
-  const labels = { [EGRESS_LABEL]: labelValue(egress), [NODE_LABEL]: labelValue(nodeName) };
-  const metadata = { name: sliceName(egress, nodeName), namespace: NAMESPACE, labels, ...fields };
-  return JSON.stringify({ apiVersion, kind: "EgressClientSlice", metadata, nodeName, clients: [] });
-}
+const run: InstalledChart["run"] = (...args) => chart.run(...args);
+const slice: InstalledChart["slice"] = (...args) => chart.slice(...args);
 
 describe("the samples", () => {
   test("are accepted by the API server", async () => {
@@ -134,6 +79,10 @@ describe("the rights", () => {
 
   test.each<Right>([
     ["egress-nat-operator", "get", "secrets"],
+    ["egress-nat-operator", "get", "egresses.coil.cybozu.com"],
+    ["egress-nat-operator", "get", "egressclientslices.coil.cybozu.com"],
+    ["egress-nat-operator", "get", "namespaces"],
+    ["egress-nat-operator", "get", "endpointslices.discovery.k8s.io"],
     ["egress-nat-operator", "list", "pods"],
     ["egress-nat-operator", "create", "pods/exec"],
     ["egress-nat-operator", "delete", "deployments.apps"],
@@ -161,38 +110,18 @@ describe("the rights", () => {
 
 describe("the operator", () => {
   test("does all of its work with the rights that it has", async () => {
-    const kubeconfig = await withToken("egress-nat-operator", "operator");
-    const stop = new AbortController();
-    const own = createTransport({ credentials: await loadCredentials({ kubeconfig }), logger });
-    const operator = new EgressOperator({
-      transport: own,
-      settings: { image: "egress-pod:1", imagePullPolicy: "Never", clusterRanges: [], logLevel: "info" },
-      namespace: NAMESPACE,
-      identity: "operator-0",
-      logger,
-      metrics: new OperatorMetrics(new Registry()),
-    });
-    const running = operator.run(stop.signal);
-    try {
-      const spec = { destinations: ["::/0"], podDisruptionBudget: { minAvailable: 1 } };
-      const metadata = { name: "nat", namespace: NAMESPACE };
-      await run(["create", "-f", "-"], {
-        input: JSON.stringify({ apiVersion, kind: "Egress", metadata, spec }),
-      });
-      await run(["create", "-f", "-"], { input: slice("orphan", "no-such-node") });
-      await seen("Degraded", "get", "egress", "nat", "-o=jsonpath={.status.conditions[*].type}");
-      await seen("poddisruptionbudget.policy/nat", "get", "pdb", "-o", "name");
-      await seen("created Service", "events");
-      await seen("No resources found", "get", "egressclientslices");
+    await using _operator = await startOperator(chart);
+    const spec = { destinations: ["::/0"], podDisruptionBudget: { minAvailable: 1 } };
+    await chart.create({ apiVersion, kind: "Egress", metadata: { name: "nat", namespace: NAMESPACE }, spec });
+    await run(["create", "-f", "-"], { input: slice("orphan", "no-such-node") });
+    await seen("Degraded", "get", "egress", "nat", "-o=jsonpath={.status.conditions[*].type}");
+    await seen("poddisruptionbudget.policy/nat", "get", "pdb", "-o", "name");
+    await seen("created Service", "events");
+    await seen("No resources found", "get", "egressclientslices");
 
-      const patch = JSON.stringify({ spec: { podDisruptionBudget: null } });
-      await run(["patch", "egress", "nat", "-n", NAMESPACE, "--type=merge", "-p", patch]);
-      await seen("No resources found", "get", "pdb");
-    } finally {
-      stop.abort();
-      await running;
-      own.close();
-    }
+    const patch = JSON.stringify({ spec: { podDisruptionBudget: null } });
+    await run(["patch", "egress", "nat", "-n", NAMESPACE, "--type=merge", "-p", patch]);
+    await seen("No resources found", "get", "pdb");
   });
 
   async function seen(text: string, ...args: readonly string[]): Promise<void> {
@@ -219,7 +148,7 @@ describe("a node agent", () => {
     "ip-192-0-2-1.region-1.compute.internal",
     "a-name-that-is-too-long-for-a-label.because-it-has.several.long.parts.example",
   ])("writes the slices of its own node, %s, and of no other", async (node) => {
-    const kubeconfig = await agentOn(node);
+    const kubeconfig = await chart.agentOn(node);
     for (const action of ["creates", "changes"]) {
       const own = await apply(kubeconfig, slice("own", node));
       expect(own.exitCode, `${action}: ${own.all}`).toBe(0);
@@ -238,13 +167,13 @@ describe("a node agent", () => {
     ["no labels", { labels: {} }],
     ["another node's label", { labels: { [EGRESS_LABEL]: "nat", [NODE_LABEL]: "other" } }],
   ])("writes no slice of its node with %s", async (_, fields) => {
-    const kubeconfig = await agentOn("chart-node-5");
+    const kubeconfig = await chart.agentOn("chart-node-5");
     const { all } = await apply(kubeconfig, slice("nat", "chart-node-5", fields));
     expect(all).toContain("has the labels coil.cybozu.com/egress: EGRESS and coil.cybozu.com/node: NODE");
   });
 
   test("puts back the labels of its slice that somebody took away", async () => {
-    const kubeconfig = await agentOn("chart-node-6");
+    const kubeconfig = await chart.agentOn("chart-node-6");
     const own = slice("nat", "chart-node-6");
     await apply(kubeconfig, own);
     const name = sliceName("nat", "chart-node-6");
@@ -255,7 +184,7 @@ describe("a node agent", () => {
   });
 
   test("changes and deletes no slice of another node", async () => {
-    const kubeconfig = await agentOn("chart-node-3");
+    const kubeconfig = await chart.agentOn("chart-node-3");
     const foreign = sliceName("nat", "chart-node-4");
     await run(["create", "-f", "-"], { input: slice("nat", "chart-node-4") });
     const change = await apply(kubeconfig, slice("nat", "chart-node-4"));
@@ -267,9 +196,27 @@ describe("a node agent", () => {
   });
 
   test("writes nothing with a token that names no node", async () => {
-    const kubeconfig = await withToken("egress-nat-node-agent", "nowhere");
+    const kubeconfig = await chart.withToken("egress-nat-node-agent", "nowhere");
     const { all } = await run(["create", "-f", "-"], { input: slice("nowhere", "chart-node-1"), kubeconfig });
     expect(all).toContain("token does not name its node");
+  });
+
+  const createAs = (user: string) =>
+    run(["create", "--dry-run=server", `--as=${user}`, "--as-group=system:masters", "-f", "-"], {
+      input: slice("nat", "chart-node-1"),
+    });
+
+  test("is held to its node in whatever namespace its account is", async () => {
+    const { all } = await createAs("system:serviceaccount:elsewhere:egress-nat-node-agent");
+    expect(all).toContain("token does not name its node");
+  });
+
+  test.each([
+    `system:serviceaccount:${NAMESPACE}:not-egress-nat-node-agent`,
+    "somebody:egress-nat-node-agent",
+  ])("is not mistaken for %s", async (user) => {
+    const { exitCode, all } = await createAs(user);
+    expect(exitCode, all).toBe(0);
   });
 });
 
@@ -280,8 +227,8 @@ describe("with a startup taint, a node agent", () => {
   let kubeconfig: string;
 
   beforeAll(async () => {
-    await applyChart({ nodeAgent: { startupTaint: TAINT.key } });
-    kubeconfig = await agentOn(NODE, { taints: [OTHER, TAINT] });
+    await chart.apply({ nodeAgent: { startupTaint: TAINT.key } });
+    kubeconfig = await chart.agentOn(NODE, { taints: [OTHER, TAINT] });
     // The apiserver follows a new policy after a moment.
     const overreach = { metadata: { labels: { mine: "yes" } } };
     await waitUntil(async () => (await patch(NODE, overreach, "--dry-run=server")).includes("nothing else"), {
@@ -302,7 +249,7 @@ describe("with a startup taint, a node agent", () => {
     (await run(["get", "node", NODE, "-o", "jsonpath={.spec.taints[*].key}"])).stdout.split(" ");
 
   test("may change nothing else, of no node", async () => {
-    await agentOn("chart-node-8", { taints: [TAINT] });
+    await chart.agentOn("chart-node-8", { taints: [TAINT] });
     expect(await patch("chart-node-8", { spec: { taints: null } })).toContain(
       "may not change the node chart-node-8",
     );

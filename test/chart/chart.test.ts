@@ -98,14 +98,19 @@ describe("the programs", () => {
     );
   });
 
-  test("are told the ranges of the cluster and the log level", async () => {
+  test("are told the log level, and the operator what there is of the cluster's networks", async () => {
     const rendered = await render({ clusterRanges: ["10.244.0.0/16", "fd00:244::/56"], logLevel: "debug" });
+    expect(
+      environment(find(rendered, "Deployment", "egress-nat-operator").spec.template.spec.containers[0]),
+    ).toMatchObject({
+      CLUSTER_RANGES: "10.244.0.0/16,fd00:244::/56",
+      SERVICE_ADDRESSES_IN_CLUSTER: "false",
+    });
     for (const [kind, name] of [
       ["Deployment", "egress-nat-operator"],
       ["DaemonSet", "egress-nat-node-agent"],
     ] as const) {
       expect(environment(find(rendered, kind, name).spec.template.spec.containers[0])).toMatchObject({
-        CLUSTER_RANGES: "10.244.0.0/16,fd00:244::/56",
         LOG_LEVEL: "debug",
       });
     }

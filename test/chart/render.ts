@@ -1,10 +1,5 @@
-import { join } from "node:path";
-import { execa } from "execa";
 import { parseAllDocuments } from "yaml";
-import { helmBinary } from "../cluster/kubectl.ts";
-
-export const CHART = join(import.meta.dirname, "../../config/helm/egress-nat");
-export const NAMESPACE = "egress-nat";
+import { helmTemplate, NAMESPACE } from "./helm-template.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a test asserts on any field of any object.
 type Anything = any;
@@ -12,19 +7,28 @@ type Anything = any;
 /** One rendered object. */
 export interface Rendered {
   readonly kind: string;
-  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly [field: string]: Anything;
 }
 
 /** What `helm install` would apply, hooks included, with these values. */
 export async function render(values: object = {}, namespace = NAMESPACE): Promise<readonly Rendered[]> {
-  const { stdout } = await helmTemplate(values, namespace);
-  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+  const { stdout } = await helmTemplate({ values, namespace });
+  return objectsIn(stdout);
+}
+
+export function objectsIn(yaml: string): readonly Rendered[] {
+  return parseAllDocuments(yaml).flatMap((document) => document.toJS() ?? []);
 }
 
 /** @returns what helm complains of */
 export async function renderFailure(values: object): Promise<string> {
-  return (await helmTemplate(values, NAMESPACE, false)).stderr;
+  return (await helmTemplate({ values, reject: false })).stderr;
 }
 
 /** The object of that kind and name, among those that are or are not hooks. */
@@ -32,9 +36,4 @@ export function find(objects: readonly Rendered[], kind: string, name: string): 
   const object = objects.find((candidate) => candidate.kind === kind && candidate.metadata.name === name);
   if (object === undefined) throw new Error(`the chart has no ${kind} ${name}`);
   return object;
-}
-
-async function helmTemplate(values: object, namespace: string, reject = true) {
-  const args = ["template", "egress-nat", CHART, "--namespace", namespace, "--values", "-"];
-  return execa(await helmBinary(), args, { input: JSON.stringify(values), reject });
 }

@@ -75,7 +75,6 @@ export interface ClusterPlan {
   /** IPv4 first, the primary family. */
   readonly podCidrs: readonly [string, string];
   readonly serviceCidrs: readonly [string, string];
-  readonly nodeCidrs: readonly [string, string];
   /** The apiserver's address, and the nodes' default gateway. */
   readonly gateway: BothFamilies;
   readonly dnsServiceIPs: readonly [string, string];
@@ -124,7 +123,6 @@ export function planCluster(wanted: ClusterOptions): ClusterPlan {
     netns,
     bridge: "nodes",
     ...RANGES[options.ranges],
-    nodeCidrs: ["172.30.0.0/24", "fd00:172:30::/64"],
     gateway: { ipv4: "172.30.0.1", ipv6: "fd00:172:30::1" },
     nodes: Array.from({ length: options.nodes }, (_, index) => planNode(index + 1)),
     internet: planInternet(`${netns}-internet`),

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { waitUntil } from "../system/wait-until.ts";
+import type { Manifest } from "../workload/kubectl.ts";
 import { clientOf, scriptPod } from "../workload/manifests.ts";
 import type { SeenAs } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
@@ -24,10 +25,18 @@ describeOnline("the bounds of an Egress hold for clients that run", (internet) =
     "sleep infinity",
   );
 
+  /** One whose pods have the addresses of the internet's servers. */
+  const node: Manifest = {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "e2e-nobodys-node" },
+    spec: { podCIDRs: [`${wide.ipv4}/32`, `${wide.ipv6}/128`], unschedulable: true },
+  };
+
   afterAll(async () => {
     await change({ excludedDestinations: null, allowedNamespaces: null });
     await kubectl.run(["label", "namespace", NAMESPACE, `${LABEL}-`]);
-    await kubectl.delete([outsider], { wait: false });
+    await kubectl.delete([outsider, node], { wait: false });
     await seen(await byGateway(), REPROGRAM_MS);
   });
 
@@ -40,6 +49,14 @@ describeOnline("the bounds of an Egress hold for clients that run", (internet) =
     expect((await gatewaysOf(INTERNET_EGRESS)).map(({ ipv4 }) => ipv4)).toContain(other?.tcp);
 
     await change({ excludedDestinations: null });
+    await seen(await byGateway(), REPROGRAM_MS);
+  });
+
+  test("what has become the cluster's is reached with the client's own address, until it no longer is", async () => {
+    const alice = await player("alice");
+    await kubectl.apply(node);
+    await seen((address) => address === alice.ipv4 || address === alice.ipv6, REPROGRAM_MS);
+    await kubectl.delete([node]);
     await seen(await byGateway(), REPROGRAM_MS);
   });
 

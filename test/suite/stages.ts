@@ -3,6 +3,7 @@ import { helmBinary } from "../cluster/kubectl.ts";
 import { PAIR } from "../cluster/pair.ts";
 import { CLUSTER } from "../e2e/kit/names.ts";
 import { settingsFrom } from "../e2e/kit/settings.ts";
+import { UPGRADED } from "../upgrade/names.ts";
 import { runChecks } from "./checks.ts";
 import { sum, type Tally } from "./tally.ts";
 import { runVitest } from "./vitest.ts";
@@ -32,7 +33,9 @@ const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarn
 export type Plan = readonly (readonly Stage[])[];
 
 /** End-to-end cases that would not fit into the time that `npm test` has. */
-const AT_NIGHT = ["**/families.e2e.test.ts", "**/install-uninstall.e2e.test.ts"];
+const AT_NIGHT = ["affinity", "families", "hostport", "inbound-deny", "install-uninstall"].map(
+  (name) => `**/${name}.e2e.test.ts`,
+);
 
 /** What `npm test` runs. */
 export const STAGES: Plan = [
@@ -56,13 +59,19 @@ export const STAGES: Plan = [
   [e2eStage("the installed product on a real cluster", { exclude: AT_NIGHT })],
 ];
 
-/** What `npm run test:nightly` adds: systems of another make, and all cases of the cluster, at length. */
+/** What `npm run test:nightly` adds: systems of another make, and at length what chance has a part in. */
 export const NIGHTLY_STAGES: Plan = [
   [
     endingClusters(
-      () => PAIR,
-      vitestStage("systems", "two test clusters side by side; a kernel without IPv6"),
+      () => [...PAIR, UPGRADED],
+      vitestStage("systems", "two test clusters side by side; a kernel without IPv6; an upgrade"),
     ),
+  ],
+  [
+    vitestStage("api", "against a real apiserver, at length", {
+      name: "api-long",
+      environment: { E2E_LENGTH: "long" },
+    }),
   ],
   [e2eStage("all cases, at length", { name: "e2e-long", environment: { E2E_LENGTH: "long" } })],
   [
@@ -82,7 +91,7 @@ async function lint({ root, signal, fix }: StageContext): Promise<Tally> {
       { title: "promises", command: ["oxlint", "--type-aware", ...(fix ? ["--fix"] : [])] },
       {
         title: "generated files",
-        command: [...NODE, "crds/src/generate/main.ts", ...(fix ? [] : ["--check"])],
+        command: [...NODE, "test/generate/main.ts", ...(fix ? [] : ["--check"])],
       },
     ],
     root,

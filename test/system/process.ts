@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
@@ -134,13 +134,17 @@ function readRecord(file: string): ProcessRecord | undefined {
   }
 }
 
-/** Field 22 of /proc/PID/stat (proc(5)), undefined for a process that is gone or a zombie. */
+/**
+ * Field 22 of /proc/PID/stat (proc(5)), undefined for a process that is gone or a zombie: one without threads, for while
+ * some of them still end, the process holds its sockets.
+ */
 function startTimeOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     // The second field is the command in parentheses and may itself hold blanks and parentheses.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
+    const hasEnded = /[ZX]/.test(fields[0] ?? "") && readdirSync(`/proc/${pid}/task`).length <= 1;
+    return hasEnded ? undefined : fields[19];
   } catch {
     return undefined;
   }

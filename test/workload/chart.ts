@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { Cluster } from "../cluster/cluster.ts";
 
-const CHART = join(import.meta.dirname, "../../config/helm/egress-nat");
+/** The chart of this checkout. */
+export const CHART = join(import.meta.dirname, "../../config/helm/egress-nat");
 
 /** The Helm release of the product in test clusters. */
 export const RELEASE = { name: "egress-nat", namespace: "egress-nat" } as const;
@@ -12,35 +13,27 @@ const INSTALL_TIMEOUT_MS = 360_000;
 const Releases = z.array(z.object({ name: z.string() }));
 
 /**
- * Installs the product from the checkout with the images that the nodes have, and waits until it runs. Where it is
+ * Installs the product, by default from the checkout, with the images that the nodes have, and waits until it runs. Where it is
  * installed already its programs are started anew: their images may be other ones under the same names.
  */
-export async function installChart(cluster: Cluster): Promise<void> {
+export async function installChart(cluster: Cluster, chart = CHART): Promise<void> {
   const list = await cluster.helm(["list", "--namespace", RELEASE.namespace, "--output", "json"]);
   const wasInstalled = Releases.parse(JSON.parse(list)).some(({ name }) => name === RELEASE.name);
-  const { podCidrs, serviceCidrs, nodeCidrs } = cluster.plan;
-  await cluster.helm(installArguments([...podCidrs, ...serviceCidrs, ...nodeCidrs]), {
-    timeoutMs: INSTALL_TIMEOUT_MS,
-  });
+  await cluster.helm(installArguments(chart), { timeoutMs: INSTALL_TIMEOUT_MS });
   if (wasInstalled) await restartPrograms(cluster);
 }
 
-/**
- * What follows `helm` to install the product.
- *
- * @param clusterRanges networks of pods, Services and nodes
- */
-export function installArguments(clusterRanges: readonly string[]): string[] {
-  const values = {
-    image: { registry: "docker.io/library", tag: "test", pullPolicy: "Never" },
-    clusterRanges,
-    // Nodes are emulated: what stands by takes time from what works.
-    "operator.replicas": 1,
-  };
+const VALUES = {
+  image: { registry: "docker.io/library", tag: "test", pullPolicy: "Never" },
+  // Nodes are emulated: what stands by takes time from what works.
+  "operator.replicas": 1,
+};
+
+function installArguments(chart: string): string[] {
   return [
-    ...["upgrade", "--install", RELEASE.name, CHART],
+    ...["upgrade", "--install", RELEASE.name, chart],
     ...["--namespace", RELEASE.namespace, "--create-namespace"],
-    ...Object.entries(values).flatMap(([name, value]) => ["--set-json", `${name}=${JSON.stringify(value)}`]),
+    ...Object.entries(VALUES).flatMap(([name, value]) => ["--set-json", `${name}=${JSON.stringify(value)}`]),
     ...["--wait", "--timeout", "5m"],
   ];
 }

@@ -27,7 +27,6 @@ import type { Withdrawals } from "./withdrawals.ts";
 const ACKNOWLEDGE_DEADLINE_MS = 20_000;
 
 export interface AdderOptions {
-  readonly clusterRanges: readonly string[];
   readonly state: Pick<NodeState, "isTrusted">;
   readonly registry: ClientRegistry;
   readonly view: EgressView;
@@ -99,8 +98,8 @@ export class Adder {
     egresses: readonly EgressFacts[],
     signal: AbortSignal,
   ): Promise<ClientConfig> {
-    const { state, registry, networks, withdrawals, view, clusterRanges, reapply, logger } = this.#options;
-    const config = clientConfig(record, view, clusterRanges);
+    const { state, registry, networks, withdrawals, view, reapply, logger } = this.#options;
+    const config = clientConfig(record, view);
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
     signal.throwIfAborted();
@@ -117,7 +116,7 @@ export class Adder {
     // Deleted meanwhile: the runtime gave up, and DEL has buried the record.
     const isDeleted = registry.get(record.containerId) === undefined;
     if (failure === undefined && !isDeleted && !signal.aborted) {
-      if (!isDeepStrictEqual(config, clientConfig(record, view, clusterRanges))) reapply(record.containerId);
+      if (!isDeepStrictEqual(config, clientConfig(record, view))) reapply(record.containerId);
       return config;
     }
     if (!isDeleted) registry.bury(record.containerId);

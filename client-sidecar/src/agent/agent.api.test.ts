@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import {
+  CLUSTER_RANGES_CONFIG_MAP,
+  clusterRangesData,
   EGRESS_LABEL,
   EGRESS_RESOURCE,
   type Egress,
@@ -12,6 +14,7 @@ import {
   sliceName,
 } from "@egress-nat/crds";
 import {
+  CONFIG_MAP_RESOURCE,
   createTransport,
   ENDPOINT_SLICE_RESOURCE,
   loadCredentials,
@@ -71,6 +74,10 @@ beforeEach(async () => {
   tombstones = new Tombstones(state, logger);
   namespace = `agent-${Math.random().toString(36).slice(2, 10)}`;
   await create(NAMESPACE_RESOURCE, { metadata: { name: namespace } });
+  await create(CONFIG_MAP_RESOURCE, {
+    metadata: clusterRangesMetadata(),
+    data: clusterRangesData(["10.96.0.0/16"]),
+  });
   networks = new FakeNetworks();
   events = [];
   gateways = new FakeGateways();
@@ -394,6 +401,25 @@ describe("a running client", () => {
     await eventually(() => expect(config()).toMatchObject({ gateway: {}, destinations: ["192.0.2.0/24"] }));
   });
 
+  it("follows the networks of the cluster, and keeps to what was last known of them", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    const { name } = clusterRangesMetadata();
+    const ranges = () => networks.applied.get("/run/netns/c1")?.clusterRanges;
+    await patch(CONFIG_MAP_RESOURCE, name, { data: clusterRangesData(["10.96.0.0/16", "198.51.100.0/24"]) });
+    await eventually(() => expect(ranges()).toEqual(["10.96.0.0/16", "198.51.100.0/24"]));
+    await transport.request({
+      method: "DELETE",
+      path: resourcePath(CONFIG_MAP_RESOURCE, clusterRangesMetadata()),
+    });
+    await patch(EGRESS_RESOURCE, "nat", { spec: { destinations: ["192.0.2.0/24"] } });
+    await eventually(() =>
+      expect(networks.applied.get("/run/netns/c1")?.egresses[0]?.destinations).toEqual(["192.0.2.0/24"]),
+    );
+    expect(ranges()).toEqual(["10.96.0.0/16", "198.51.100.0/24"]);
+  });
+
   it("loses its gateway, closed and with an event, when its namespace is allowed no longer", async () => {
     await createEgress("nat", [GATEWAY], { allowedNamespaces: {} });
     await allow("nat", ["apps"]);
@@ -487,6 +513,11 @@ describe("a running client", () => {
   });
 });
 
+/** As the operator writes it. */
+function clusterRangesMetadata() {
+  return { namespace, name: CLUSTER_RANGES_CONFIG_MAP };
+}
+
 /** Under load an apiserver takes seconds for what takes milliseconds else. */
 function eventually<T>(check: () => T | Promise<T>): Promise<T> {
   return vi.waitFor(check, { timeout: 20_000 });
@@ -496,7 +527,7 @@ async function startAgent(): Promise<void> {
   const ended = new AbortController();
   const started = new Agent({
     nodeName: NODE,
-    clusterRanges: ["10.96.0.0/16"],
+    namespace,
     prober: gateways,
     recordEvent: (_pod, event) => events.push(event),
     metrics: new Registry(),

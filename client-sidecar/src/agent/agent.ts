@@ -28,8 +28,8 @@ const SWEEP_MS = 15_000;
 
 export interface AgentOptions {
   readonly nodeName: string;
-  /** CIDRs of pods, Services and nodes. */
-  readonly clusterRanges: readonly string[];
+  /** Namespace of the product. */
+  readonly namespace: string;
   readonly transport: Transport;
   readonly networks: PodNetworks;
   readonly prober: Pick<HeartbeatProber, "probe">;
@@ -58,11 +58,11 @@ export class Agent {
   #isStarted = false;
 
   constructor(options: AgentOptions) {
-    const { transport, nodeName, networks, clusterRanges, logger, prober } = options;
+    const { transport, nodeName, namespace, networks, logger, prober } = options;
     const { locations = NODE_LOCATIONS, heartbeatPort: port, acknowledgeDeadlineMs, recordEvent } = options;
     this.#logger = logger;
     this.#locations = locations;
-    this.#cache = new ClusterCache({ transport, nodeName, logger });
+    this.#cache = new ClusterCache({ transport, nodeName, namespace, logger });
     const cache = this.#cache;
     const { view } = cache;
     const state = new NodeState(locations);
@@ -83,7 +83,7 @@ export class Agent {
     const asker = new Asker(port === undefined ? { prober } : { prober, port });
     const withdrawals = new Withdrawals({ tombstones, registry, writer, view, asker, logger });
     this.#withdrawals = withdrawals;
-    const shared = { clusterRanges, registry, view, networks, withdrawals, metrics, logger };
+    const shared = { registry, view, networks, withdrawals, metrics, logger };
     this.#reapplier = new Reapplier({ ...shared, recordEvent });
     this.#keeper = new SliceKeeper({ tombstones, registry, writer, logger });
     const adder = new Adder({
@@ -97,9 +97,7 @@ export class Agent {
 
   /** Whether it knows what it needs to serve clients. */
   get check(): Check {
-    return this.#isStarted
-      ? { ok: true, reasons: [] }
-      : { ok: false, reasons: ["Egresses and gateways are not read from the Kubernetes API yet"] };
+    return { ok: this.#isStarted, reasons: this.#isStarted ? [] : this.#cache.missing };
   }
 
   /** Runs until the signal is aborted. Clients go on as they are. */
@@ -127,7 +125,7 @@ export class Agent {
 
   /** Nothing is decided before all that it is decided by is known: an Egress not yet read is not one that is gone. */
   async #work(signal: AbortSignal): Promise<void> {
-    await this.#cache.whenSynced(signal).catch(() => undefined);
+    await this.#cache.whenKnown(signal).catch(() => undefined);
     if (signal.aborted) return;
     this.#keeper.buryStrays(this.#cache.slices.list());
     this.#follow();
@@ -149,6 +147,7 @@ export class Agent {
       this.#reapplier.reapplyClientsOf(reference);
       this.#keeper.inspect(reference);
     });
+    view.onClusterRanges(() => this.#reapplier.reapplyAll());
     slices.onChange(({ object }) => this.#keeper.inspect(egressOf(object)));
     this.#reapplier.reapplyAll();
     const recorded = this.#registry.values().flatMap(({ egresses }) => egresses);

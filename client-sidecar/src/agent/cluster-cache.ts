@@ -1,6 +1,11 @@
-/** What the agent watches: Egresses, the EndpointSlices of their gateways, and its own node's client slices. Never pods. */
+/**
+ * What the agent watches: Egresses, the EndpointSlices of their gateways, the cluster's networks, and its own node's
+ * client slices. Never pods.
+ */
 
 import {
+  CLUSTER_RANGES_CONFIG_MAP,
+  ClusterRanges,
   EGRESS_LABEL,
   EGRESS_RESOURCE,
   EgressClientSlice,
@@ -10,10 +15,13 @@ import {
   sliceName,
 } from "@egress-nat/crds";
 import {
+  abortable,
+  CONFIG_MAP_RESOURCE,
   ENDPOINT_SLICE_RESOURCE,
   EndpointSlice,
   type KubeObject,
   Reflector,
+  type ReflectorOptions,
   type Resource,
   Store,
   type Transport,
@@ -26,30 +34,40 @@ import { CachedEgressView, EgressFacts } from "./egress-view.ts";
 export interface ClusterCacheOptions {
   readonly transport: Transport;
   readonly nodeName: string;
+  /** Namespace of the product: the operator publishes the cluster's networks there. */
+  readonly namespace: string;
   readonly logger: Logger;
 }
 
-interface Watch {
-  run(signal: AbortSignal): Promise<void>;
-  whenSynced(signal: AbortSignal): Promise<void>;
-}
+type Selection = Pick<ReflectorOptions<KubeObject>, "namespace" | "labelSelector" | "fieldSelector">;
+
+type Watch = Pick<Reflector<KubeObject>, "run" | "state" | "whenSynced">;
 
 export class ClusterCache {
   readonly view: CachedEgressView;
   readonly slices = new Store<EgressClientSlice>();
   readonly #options: ClusterCacheOptions;
   readonly #watches: readonly Watch[];
+  readonly #rangesKnown = Promise.withResolvers<void>();
 
   constructor(options: ClusterCacheOptions) {
     this.#options = options;
     const egresses = new Store<EgressFacts>();
     const endpointSlices = new Store<EndpointSlice>();
-    this.view = new CachedEgressView(egresses, endpointSlices);
+    const clusterRanges = new Store<ClusterRanges>();
+    this.view = new CachedEgressView({ egresses, endpointSlices, clusterRanges });
+    clusterRanges.onChange(() => {
+      if (this.view.knowsClusterRanges) this.#rangesKnown.resolve();
+    });
     const ownNode = `${NODE_LABEL}=${labelValue(options.nodeName)}`;
     this.#watches = [
       this.#watch(EGRESS_RESOURCE, EgressFacts, egresses),
-      this.#watch(ENDPOINT_SLICE_RESOURCE, EndpointSlice, endpointSlices, EGRESS_LABEL),
-      this.#watch(SLICE_RESOURCE, EgressClientSlice, this.slices, ownNode),
+      this.#watch(ENDPOINT_SLICE_RESOURCE, EndpointSlice, endpointSlices, { labelSelector: EGRESS_LABEL }),
+      this.#watch(SLICE_RESOURCE, EgressClientSlice, this.slices, { labelSelector: ownNode }),
+      this.#watch(CONFIG_MAP_RESOURCE, ClusterRanges, clusterRanges, {
+        namespace: options.namespace,
+        fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,
+      }),
     ];
   }
 
@@ -63,19 +81,33 @@ export class ClusterCache {
     await Promise.all(this.#watches.map((watch) => watch.run(signal)));
   }
 
-  /** @throws the signal's reason */
-  async whenSynced(signal: AbortSignal): Promise<void> {
+  /** When it has lists of all, and the operator has published the cluster's networks. @throws the signal's reason */
+  async whenKnown(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#watches.map((watch) => watch.whenSynced(signal)));
+    await abortable(this.#rangesKnown.promise, signal);
+  }
+
+  /** What it still waits for, in words. */
+  get missing(): readonly string[] {
+    if (!this.#watches.every(({ state }) => state.synced)) {
+      return ["Egresses and gateways are not read from the Kubernetes API yet"];
+    }
+    const name = `${this.#options.namespace}/${CLUSTER_RANGES_CONFIG_MAP}`;
+    return this.view.knowsClusterRanges
+      ? []
+      : [
+          `the operator has not published the networks of the cluster yet, in ConfigMap ${name}: see whether it runs`,
+        ];
   }
 
   #watch<T extends KubeObject>(
     resource: Resource,
     schema: z.ZodType<T>,
     store: Store<T>,
-    labelSelector?: string,
+    selection: Selection = {},
   ): Watch {
     const { transport, logger } = this.#options;
     const parse = (raw: unknown) => schema.parse(raw);
-    return new Reflector({ transport, resource, store, logger, labelSelector, parse });
+    return new Reflector({ transport, resource, store, logger, parse, ...selection });
   }
 }

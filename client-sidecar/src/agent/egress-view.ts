@@ -1,7 +1,14 @@
-/** What the node agent knows of Egresses and their gateways: two caches, read as one. */
+/** What the node agent knows of Egresses, their gateways and the cluster: its caches, read as one. */
 
-import { isDeepStrictEqual } from "node:util";
-import { EGRESS_LABEL, EgressSpec, EgressStatus, labelValue, ObjectHead } from "@egress-nat/crds";
+import {
+  type ClusterRanges,
+  EGRESS_LABEL,
+  EgressSpec,
+  EgressStatus,
+  egressKeys,
+  labelValue,
+  ObjectHead,
+} from "@egress-nat/crds";
 import { type Endpoint, type EndpointSlice, mergeEndpoints, type Store } from "@egress-nat/kube";
 import { z } from "zod";
 import type { EgressReference } from "../state/record.ts";
@@ -32,6 +39,15 @@ export interface EgressView {
   egress(reference: EgressReference): EgressFacts | undefined;
   gateways(reference: EgressReference): readonly Gateway[];
   hasEgressIn(namespace: string): boolean;
+  /** CIDRs of pods, Services and nodes. */
+  readonly clusterRanges: readonly string[];
+}
+
+/** The caches of {@link CachedEgressView}. */
+export interface ViewedStores {
+  readonly egresses: Store<EgressFacts>;
+  readonly endpointSlices: Store<EndpointSlice>;
+  readonly clusterRanges: Store<ClusterRanges>;
 }
 
 /** "namespace/name": how an Egress is named to people, and in maps. */
@@ -39,16 +55,23 @@ export function egressKey({ namespace, name }: EgressReference): string {
   return `${namespace}/${name}`;
 }
 
-/** An {@link EgressView} over two caches that reflectors fill. */
+/** An {@link EgressView} over caches that reflectors fill. */
 export class CachedEgressView implements EgressView {
   readonly #egresses: Store<EgressFacts>;
   readonly #endpointSlices: Store<EndpointSlice>;
+  readonly #clusterRanges: Store<ClusterRanges>;
+  /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
+  #lastKnownRanges: readonly string[] | undefined;
 
-  constructor(egresses: Store<EgressFacts>, endpointSlices: Store<EndpointSlice>) {
+  constructor({ egresses, endpointSlices, clusterRanges }: ViewedStores) {
     this.#egresses = egresses;
     this.#endpointSlices = endpointSlices;
+    this.#clusterRanges = clusterRanges;
+    clusterRanges.onChange(({ type, object }) => {
+      if (type !== "deleted") this.#lastKnownRanges = object.data?.ranges ?? this.#lastKnownRanges;
+    });
     egresses.addIndex("namespace", ({ metadata }) => [metadata.namespace]);
-    endpointSlices.addIndex("egress", indexByEgress);
+    endpointSlices.addIndex("egress", egressKeys);
   }
 
   egress(reference: EgressReference): EgressFacts | undefined {
@@ -63,11 +86,22 @@ export class CachedEgressView implements EgressView {
     return this.#egresses.byIndex("namespace", namespace).length > 0;
   }
 
+  get knowsClusterRanges(): boolean {
+    return this.#lastKnownRanges !== undefined;
+  }
+
+  get clusterRanges(): readonly string[] {
+    if (this.#lastKnownRanges === undefined) throw new TypeError("the cluster's networks are not known yet");
+    return this.#lastKnownRanges;
+  }
+
+  onClusterRanges(listener: () => void): void {
+    this.#clusterRanges.onChange(listener);
+  }
+
   /** @param listener is told which Egress changed, in its spec, its status or its gateways */
   onChange(listener: (reference: EgressReference) => void): void {
-    this.#egresses.onChange(({ object, previous }) => {
-      // Most of its status is nothing that a client is made of.
-      if (previous !== undefined && isDeepStrictEqual(factsOf(object), factsOf(previous))) return;
+    this.#egresses.onChange(({ object }) => {
       const { namespace, name } = object.metadata;
       listener({ namespace, name });
     });
@@ -79,13 +113,4 @@ export class CachedEgressView implements EgressView {
       }
     });
   }
-}
-
-function factsOf({ spec, status }: EgressFacts): unknown {
-  return [spec, status];
-}
-
-function indexByEgress({ metadata }: EndpointSlice): readonly string[] {
-  const name = metadata.labels[EGRESS_LABEL];
-  return name === undefined ? [] : [`${metadata.namespace}/${name}`];
 }

@@ -20,8 +20,15 @@ const READY: Gateway = {
 const DRAINING: Gateway = { name: "nat-2", addresses: ["10.244.1.8"], ready: false, serving: true };
 const DEAD: Gateway = { name: "nat-3", addresses: ["10.244.1.9"], ready: false, serving: false };
 
+const CLUSTER_RANGES = ["10.96.0.0/16"];
+
 function viewOf(object: EgressFacts | undefined, gateways: readonly Gateway[]): EgressView {
-  return { egress: () => object, gateways: () => gateways, hasEgressIn: () => true };
+  return {
+    egress: () => object,
+    gateways: () => gateways,
+    hasEgressIn: () => true,
+    clusterRanges: CLUSTER_RANGES,
+  };
 }
 
 describe("annotations", () => {
@@ -104,8 +111,6 @@ describe("an Egress is usable", () => {
 });
 
 describe("a client's configuration", () => {
-  const RANGES = ["10.96.0.0/16"];
-
   it("sends to the Service, and takes from it and from every gateway that may still send", () => {
     const object = egress(
       {
@@ -116,10 +121,10 @@ describe("a client's configuration", () => {
       },
       ["10.96.0.10", "fd00:96::10"],
     );
-    const config = clientConfig(clientRecord(), viewOf(object, [READY, DRAINING, DEAD]), RANGES);
+    const config = clientConfig(clientRecord(), viewOf(object, [READY, DRAINING, DEAD]));
     expect(config).toEqual({
       uplink: "eth0",
-      clusterRanges: RANGES,
+      clusterRanges: CLUSTER_RANGES,
       egresses: [
         {
           name: "internet/nat",
@@ -137,7 +142,7 @@ describe("a client's configuration", () => {
 
   it("has no gateway in a family in which none serves: it fails closed", () => {
     const object = egress({}, ["10.96.0.10", "fd00:96::10"]);
-    const config = clientConfig(clientRecord(), viewOf(object, [DRAINING]), RANGES);
+    const config = clientConfig(clientRecord(), viewOf(object, [DRAINING]));
     expect(config.egresses[0]?.gateway).toEqual({ ipv4: "10.96.0.10" });
   });
 
@@ -145,7 +150,7 @@ describe("a client's configuration", () => {
     const object = egress(BOUNDED, undefined, { allowedNamespaces: ["payments"] });
     const record = clientRecord();
     const view = viewOf(object, [READY]);
-    expect(clientConfig(record, view, RANGES).egresses[0]).toMatchObject({
+    expect(clientConfig(record, view).egresses[0]).toMatchObject({
       destinations: ["0.0.0.0/0"],
       gateway: {},
       peers: [],
@@ -156,7 +161,7 @@ describe("a client's configuration", () => {
   it("guards what was last known of an Egress that is gone", () => {
     const spec = { destinations: ["192.0.2.0/24"], excludedDestinations: ["192.0.2.128/25"] };
     const record = clientRecord({ egresses: [recordEgress(egress(spec))] });
-    const config = clientConfig(record, viewOf(undefined, []), RANGES);
+    const config = clientConfig(record, viewOf(undefined, []));
     expect(config.egresses[0]).toMatchObject({
       destinations: spec.destinations,
       excluded: spec.excludedDestinations,

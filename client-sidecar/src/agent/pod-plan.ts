@@ -119,12 +119,11 @@ export function assertUsable(
 export function clientConfig(
   record: Pick<ClientRecord, "ifname" | "pod" | "egresses">,
   view: EgressView,
-  clusterRanges: readonly string[],
 ): ClientConfig {
   return {
     uplink: record.ifname,
     egresses: record.egresses.map((recorded) => clientEgress(record.pod.namespace, recorded, view)),
-    clusterRanges,
+    clusterRanges: view.clusterRanges,
   };
 }
 

@@ -13,7 +13,6 @@ import { clientConfig, lastKnown, refusedEgresses } from "./pod-plan.ts";
 import type { Withdrawals } from "./withdrawals.ts";
 
 export interface ReapplierOptions {
-  readonly clusterRanges: readonly string[];
   readonly registry: ClientRegistry;
   readonly view: EgressView;
   readonly networks: PodNetworks;
@@ -66,13 +65,13 @@ export class Reapplier {
   }
 
   async #work(containerId: string): Promise<Outcome> {
-    const { registry, view, networks, clusterRanges, metrics, logger } = this.#options;
+    const { registry, view, networks, metrics, logger } = this.#options;
     const record = registry.get(containerId);
     if (record === undefined) return done;
     const egresses = record.egresses.map((recorded) => lastKnown(recorded, view));
     const refreshed = { ...record, egresses };
     if (!isDeepStrictEqual(refreshed, record)) registry.update(refreshed);
-    const { changed } = await networks.apply(record.netns, clientConfig(refreshed, view, clusterRanges));
+    const { changed } = await networks.apply(record.netns, clientConfig(refreshed, view));
     metrics.reapplied.inc({ result: changed ? "changed" : "unchanged" });
     if (!changed) return done;
     logger.info({ pod: record.pod }, "brought a client up to date");

@@ -19,7 +19,6 @@ const START_PATIENCE_MS = 10_000;
 const WITHDRAW_PATIENCE_MS = 2_000;
 
 export interface RequestHandlerOptions {
-  readonly clusterRanges: readonly string[];
   /** Resolves when the agent knows the cluster. */
   readonly started: Promise<void>;
   readonly adder: Pick<Adder, "add">;
@@ -82,11 +81,11 @@ export class RequestHandler {
   }
 
   async #check(containerId: string, signal: AbortSignal): Promise<void> {
-    const { registry, networks, view, clusterRanges } = this.#options;
+    const { registry, networks, view } = this.#options;
     await this.#awaitStart(signal);
     const record = registry.get(containerId);
     if (record === undefined) return;
-    const differences = await networks.check(record.netns, clientConfig(record, view, clusterRanges));
+    const differences = await networks.check(record.netns, clientConfig(record, view));
     if (differences.length === 0) return;
     const { namespace, name } = record.pod;
     throw new CniError(
@@ -104,8 +103,8 @@ export class RequestHandler {
     if (started) return;
     throw new CniError(
       CniErrorCode.tryAgainLater,
-      "the node agent has not read the Egresses from the Kubernetes API yet",
-      "it has just started, or the API does not answer it: its log says which",
+      "the node agent does not know the cluster yet",
+      "it has just started, the API does not answer it, or no operator runs: kubectl describe says which, of its pod",
     );
   }
 }

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { API_GROUP, CNI_PLUGIN, HEALTH_PORTS } from "@egress-nat/crds";
-import { HeartbeatProber, normalizeCidrs } from "@egress-nat/founat";
+import { HeartbeatProber } from "@egress-nat/founat";
 import {
   createTransport,
   EventRecorder,
@@ -25,11 +25,7 @@ import { removeStartupTaint, TaintedNode } from "./startup-taint.ts";
 const Environment = NodeDirectories.extend({
   NODE_NAME: z.string().describe("the node's name, by the downward API: spec.nodeName"),
   POD_NAME: z.string().describe("the pod's name, by the downward API: metadata.name"),
-  CLUSTER_RANGES: z
-    .string()
-    .default("")
-    .transform((list) => normalizeCidrs(list.split(",").flatMap((cidr) => cidr.trim() || [])))
-    .describe("CIDRs of pods, Services and nodes, separated by commas: the chart's clusterRanges"),
+  POD_NAMESPACE: z.string().describe("the product's namespace, by the downward API: metadata.namespace"),
   STARTUP_TAINT: z
     .string()
     .min(1)
@@ -59,7 +55,7 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
   const prober = new HeartbeatProber();
   const agent = new Agent({
     nodeName: environment.NODE_NAME,
-    clusterRanges: environment.CLUSTER_RANGES,
+    namespace: environment.POD_NAMESPACE,
     networks: new KernelPodNetworks(logger),
     metrics: registry,
     ...{ transport, prober, recordEvent, logger },

@@ -1,4 +1,4 @@
-/** `uninstall`: the chart's hook, one pod per node. */
+/** `uninstall`: the DaemonSet that ends an installation, one pod per node. */
 
 import { once } from "node:events";
 import { join } from "node:path";
@@ -12,8 +12,8 @@ import { uninstall } from "./uninstall.ts";
 const HOST = "/host";
 
 /**
- * Removes the plugin, and then stays, ready, until it is ended: the hook waits until its DaemonSet is ready on every
- * node. The health port is the agent's: it is free when the agent is gone.
+ * Removes the plugin, and then stays, ready, until it is ended: whoever uninstalls waits until the DaemonSet is
+ * ready on every node. The health port is the agent's: it is free when the agent is gone.
  */
 export async function runUninstall({ signal, logger }: ProgramContext): Promise<void> {
   const { CNI_BIN_DIR, CNI_CONF_DIR } = parseEnvironment(NodeDirectories);

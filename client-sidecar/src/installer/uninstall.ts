@@ -1,4 +1,4 @@
-/** Takes the plugin off the node: run by the chart's uninstall hook, and by nothing else. */
+/** Takes the plugin off the node: run when the product is uninstalled, and by nothing else. */
 
 import { rm } from "node:fs/promises";
 import { connect } from "node:net";

@@ -14,7 +14,7 @@ const AGE: PrinterColumn = {
 };
 
 /**
- * @param podTemplate the schema that stands for spec.template
+ * @param podTemplate the schema whose fields stand for those of spec.template
  * @returns file names and the definitions in them
  */
 export function definitions(podTemplate: Schema): Readonly<Record<string, CustomResourceDefinition>> {
@@ -105,8 +105,8 @@ function withPodTemplate(
   const versions = definition.spec.versions.map((version) => {
     const root = version.schema.openAPIV3Schema;
     const spec = root.properties?.spec ?? {};
-    const description = spec.properties?.template?.description;
-    const template = { ...podTemplate, ...(description === undefined ? {} : { description }) };
+    const { properties: _, ...own } = spec.properties?.template ?? {};
+    const template = { ...podTemplate, ...own };
     const properties = {
       ...root.properties,
       spec: { ...spec, properties: { ...spec.properties, template } },

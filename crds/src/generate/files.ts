@@ -1,9 +1,10 @@
-/** The generated files of the repository: their paths and their text. */
+/** The files that are generated from the schemas: their paths and their text. */
 
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
 import { definitions } from "./definitions.ts";
+import { type OpenApiDocument, podTemplateSchema } from "./pod-template.ts";
 import { apiReference } from "./reference.ts";
 import type { Schema } from "./structural.ts";
 
@@ -14,10 +15,8 @@ export interface GeneratedFile {
   readonly text: string;
 }
 
-export const REPOSITORY = join(import.meta.dirname, "../../..");
-
 /** Made from the OpenAPI document of an API server, which the generator cannot do without one. */
-export const POD_TEMPLATE_FILE = join(import.meta.dirname, "pod-template.schema.yaml");
+const POD_TEMPLATE_FILE = join(import.meta.dirname, "pod-template.schema.yaml");
 
 /** The chart has a copy because Helm packages no files from outside a chart. */
 const FOLDERS = ["crds/crds", "config/helm/egress-nat/crds"];
@@ -36,15 +35,16 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
   ];
 }
 
-/** Those of the generated files that the disk holds differently, or not at all. */
-export async function outdatedFiles(): Promise<readonly GeneratedFile[]> {
-  const files = await generatedFiles();
-  const onDisk = await Promise.all(
-    files.map(({ path }) => readFile(join(REPOSITORY, path), "utf8").catch(() => "")),
-  );
-  return files.filter(({ text }, index) => onDisk[index] !== text);
+/**
+ * Makes the schema of pod templates anew.
+ *
+ * @param openApiFile holds what `kubectl get --raw /openapi/v3/apis/apps/v1` wrote
+ */
+export async function renewPodTemplate(openApiFile: string): Promise<void> {
+  const document = JSON.parse(await readFile(openApiFile, "utf8")) as OpenApiDocument;
+  await writeFile(POD_TEMPLATE_FILE, generatedYaml(podTemplateSchema(document)));
 }
 
-export function generatedYaml(value: unknown): string {
+function generatedYaml(value: unknown): string {
   return NOTICE + stringify(value, { lineWidth: 110, aliasDuplicateObjects: false });
 }

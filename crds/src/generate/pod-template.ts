@@ -33,10 +33,10 @@ export function podTemplateSchema(document: OpenApiDocument): Schema {
         type: "object",
         description: "Labels and annotations of the gateway pods.",
         properties: {
-          labels: { ...strings, description: "Labels of the gateway pods; the operator's own win." },
+          labels: { ...strings, description: "Labels of the gateway pods, beside the operator's own." },
           annotations: {
             ...strings,
-            description: "Annotations of the gateway pods; the operator's own win.",
+            description: "Annotations of the gateway pods, beside the operator's own.",
           },
         },
       },

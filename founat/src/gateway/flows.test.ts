@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Step } from "../step.ts";
-import { masqueradedSources } from "./flows.ts";
+import { liveFlows, masqueradedSources } from "./flows.ts";
 import { Gateway } from "./gateway.ts";
 
 const IPV4 = `\
@@ -26,6 +26,15 @@ describe("the flows of clients", () => {
       "fd00:a::2",
     ]);
     expect(masqueradedSources(["", ""]).size).toBe(0);
+  });
+
+  it("are counted until they are over", () => {
+    expect(liveFlows([IPV4, IPV6])).toBe(6);
+    const closing = IPV4.replace("ESTABLISHED", "CLOSE_WAIT");
+    expect(liveFlows([closing])).toBe(5);
+    expect(liveFlows([closing.replace("CLOSE_WAIT", "TIME_WAIT")])).toBe(4);
+    expect(liveFlows([closing.replace("CLOSE_WAIT", "CLOSE")])).toBe(4);
+    expect(liveFlows(["", ""])).toBe(0);
   });
 
   it("that a process left behind are ended by the next one, once, and those of clients are not", async () => {

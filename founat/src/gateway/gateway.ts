@@ -3,7 +3,7 @@ import type { Logger } from "../logger.ts";
 import type { Step } from "../step.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayClient, GatewayConfig } from "./config.ts";
-import { masqueradedSources, READ_FLOWS } from "./flows.ts";
+import { liveFlows, masqueradedSources, READ_FLOWS } from "./flows.ts";
 import { endFlowsScript, PeerBook, type PeerChanges, peerScript } from "./peers.ts";
 import { planGateway } from "./plan.ts";
 import { checkSysctls, gatewayFacts, peersOf, readGatewayState } from "./state.ts";
@@ -83,6 +83,15 @@ export class Gateway {
       const book = await this.#knownPeers();
       await this.#change(book, book.change(put, remove));
     });
+  }
+
+  /**
+   * How many flows of clients are not over: a gateway that is about to end waits for them.
+   *
+   * @throws FounatError `kernel-command-failed`
+   */
+  async liveFlows(): Promise<number> {
+    return liveFlows(await this.#kernel.read(READ_FLOWS));
   }
 
   async #apply(): Promise<void> {

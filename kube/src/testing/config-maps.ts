@@ -1,15 +1,7 @@
 import { z } from "zod";
-import type { Resource } from "../resource.ts";
+import { CONFIG_MAP_RESOURCE } from "../resource.ts";
 import { ResourceClient } from "../resource-client.ts";
 import type { Transport } from "../transport.ts";
-
-export const CONFIG_MAP: Resource = {
-  group: "",
-  version: "v1",
-  plural: "configmaps",
-  kind: "ConfigMap",
-  namespaced: true,
-};
 
 /** A ConfigMap without its managed fields and all that the tests do not look at. */
 export const ConfigMap = z.object({
@@ -24,5 +16,5 @@ export const ConfigMap = z.object({
 export type ConfigMap = z.infer<typeof ConfigMap>;
 
 export function configMaps(transport: Transport): ResourceClient<ConfigMap> {
-  return new ResourceClient(transport, CONFIG_MAP, (raw) => ConfigMap.parse(raw));
+  return new ResourceClient(transport, CONFIG_MAP_RESOURCE, (raw) => ConfigMap.parse(raw));
 }

@@ -34,6 +34,14 @@ describe("events about an Egress", () => {
     ]);
   });
 
+  test("say how it was scaled", () => {
+    expect(told(undefined, status("False"), [], [2, 5])).toEqual(["Normal Scaled: from 2 to 5 gateways"]);
+    expect(told(undefined, status("False"), [], [2, 2])).toEqual([]);
+    expect(told(undefined, status("False"), ["Deployment"], [undefined, 2])).toEqual([
+      "Normal Created: created Deployment",
+    ]);
+  });
+
   test("say when the first gateway serves and when the last one is lost", () => {
     expect(told(status("False"), status("True"), [])).toEqual([
       "Normal Available: 1 of 2 gateways are available",

@@ -14,14 +14,19 @@ export interface Announcement {
  * @param before the status that was
  * @param after the status that is
  * @param created kinds of the children that were just made
+ * @param replicas of the Deployment, before and after
  */
 export function announcements(
   before: EgressStatus | undefined,
   after: EgressStatus,
   created: readonly string[],
+  [from, to]: readonly (number | undefined)[] = [],
 ): readonly Announcement[] {
   return [
     ...(created.length > 0 ? [normal("Created", "Create", `created ${created.join(", ")}`)] : []),
+    ...(from !== undefined && to !== undefined && from !== to
+      ? [normal("Scaled", "Scale", `from ${from} to ${to} gateways`)]
+      : []),
     ...degradation(find(before, "Degraded"), find(after, "Degraded")),
     ...lostGateways(before?.gateways, after.gateways),
     ...availability(find(before, "Available"), find(after, "Available")),

@@ -36,6 +36,7 @@ export type ObservedChild = z.infer<typeof Child>;
 const count = z.int().default(0);
 
 const Deployment = Child.extend({
+  spec: z.object({ replicas: count }),
   status: z.object({
     observedGeneration: z.int().default(0),
     replicas: count,

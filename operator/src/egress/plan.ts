@@ -11,10 +11,12 @@ const DIGEST_ANNOTATION = "coil.cybozu.com/applied-digest";
 
 /** One step, in the order in which the steps are taken. */
 export type Step =
-  /** Nothing of that name is known: look first, then create. */
+  /** Nothing of that name is known. */
   | { readonly action: "create"; readonly child: ChildKind; readonly manifest: Manifest }
   | { readonly action: "update"; readonly child: ChildKind; readonly manifest: Manifest }
   | { readonly action: "delete"; readonly child: ChildKind; readonly observed: ObservedChild }
+  /** It should not be, and none is known; but one that has lost our label is in no store: look, and delete it. */
+  | { readonly action: "sweep"; readonly child: ChildKind }
   /** It is a child of a former Egress of that name, and the garbage collector is about to remove it. */
   | { readonly action: "await"; readonly child: ChildKind }
   /** Something of that name belongs to somebody else, and is left alone. */
@@ -51,6 +53,15 @@ function belongsToPredecessor(egress: Egress, { metadata }: ObservedChild): bool
   );
 }
 
+/** Whether to apply a manifest would change nothing. */
+export function isAsWanted(observed: ObservedChild, manifest: Manifest): boolean {
+  return isApplied(observed, manifest, { fieldManager: FIELD_MANAGER, annotation: DIGEST_ANNOTATION });
+}
+
+function isSpecSeen({ metadata, status }: Egress): boolean {
+  return status?.observedGeneration === metadata.generation;
+}
+
 function planChild(
   egress: Egress,
   child: ChildKind,
@@ -58,17 +69,13 @@ function planChild(
   observed: ObservedChild | undefined,
 ): readonly Step[] {
   if (wanted === undefined) {
-    return observed !== undefined && belongsTo(egress, observed)
-      ? [{ action: "delete", child, observed }]
-      : [];
+    // Once for each spec: a label that is lost while the operator runs is put back at once.
+    if (observed === undefined) return isSpecSeen(egress) ? [] : [{ action: "sweep", child }];
+    return belongsTo(egress, observed) ? [{ action: "delete", child, observed }] : [];
   }
   const manifest = withDigest(wanted, DIGEST_ANNOTATION);
   if (observed === undefined) return [{ action: "create", child, manifest }];
   if (belongsToPredecessor(egress, observed)) return [{ action: "await", child }];
   if (!belongsTo(egress, observed)) return [{ action: "yield", child, observed }];
-  const isIdle = isApplied(observed, manifest, {
-    fieldManager: FIELD_MANAGER,
-    annotation: DIGEST_ANNOTATION,
-  });
-  return isIdle ? [] : [{ action: "update", child, manifest }];
+  return isAsWanted(observed, manifest) ? [] : [{ action: "update", child, manifest }];
 }

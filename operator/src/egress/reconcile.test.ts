@@ -2,7 +2,7 @@ import type { Egress, EgressStatus } from "@egress-nat/crds";
 import { done, KubeError } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { describe, expect, test } from "vitest";
-import type { GatewaySettings } from "./children/index.ts";
+import type { ChildKind, GatewaySettings } from "./children/index.ts";
 import type { ObservedChildren } from "./observed.ts";
 import { type EgressWorld, reconcileEgress } from "./reconcile.ts";
 import { anEgress } from "./testing/egress.ts";
@@ -10,7 +10,7 @@ import { anEgress } from "./testing/egress.ts";
 const SETTINGS: GatewaySettings = {
   image: "gateway:1",
   imagePullPolicy: "Never",
-  clusterRanges: [],
+  clusterRangesNamespace: "egress-nat",
   logLevel: "info",
 };
 const logger = createLogger({ name: "test", level: "silent" });
@@ -67,6 +67,10 @@ class FakeWorld implements EgressWorld {
     return 0;
   }
 
+  isOutside() {
+    return false;
+  }
+
   namespaces() {
     return [];
   }
@@ -75,7 +79,9 @@ class FakeWorld implements EgressWorld {
     return undefined;
   }
 
-  apply: EgressWorld["apply"] = async (child) => {
+  create: EgressWorld["create"] = (child) => this.apply(child);
+
+  apply = async (child: ChildKind) => {
     this.#fail(child);
     this.applied.push(child);
     return undefined as never;
@@ -105,10 +111,19 @@ const degraded = (world: FakeWorld) =>
   world.statuses.at(-1)?.conditions?.find(({ type }) => type === "Degraded")?.reason;
 
 describe("reconciling an Egress", () => {
-  test("makes access before the gateways that need it", async () => {
-    const world = new FakeWorld();
-    await reconcile(world);
-    expect(world.applied).toEqual(["serviceAccount", "role", "roleBinding", "service", "deployment"]);
+  test("makes side by side what gateways need, and the gateways when all of it is there", async () => {
+    const made = Promise.withResolvers<never>();
+    const begun: string[] = [];
+    const create: EgressWorld["create"] = (child) => {
+      begun.push(child);
+      return made.promise;
+    };
+    const reconciled = reconcile(Object.assign(new FakeWorld(), { create }));
+    const needed = ["serviceAccount", "role", "roleBinding", "service"];
+    expect(begun).toEqual(needed);
+    made.resolve(undefined as never);
+    await reconciled;
+    expect(begun).toEqual([...needed, "deployment"]);
   });
 
   test("leaves one alone that is being deleted", async () => {

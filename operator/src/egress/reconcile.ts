@@ -8,7 +8,7 @@ import { type Announcement, announcements } from "./announcements.ts";
 import { CHILD_RESOURCES, type ChildKind, type GatewaySettings, type Manifest } from "./children/index.ts";
 import { allowedNamespaces, type NamespaceHead } from "./namespaces.ts";
 import type { ObservedChild, ObservedChildren } from "./observed.ts";
-import { belongsTo, planChildren, type Step } from "./plan.ts";
+import { belongsTo, isAsWanted, planChildren, type Step } from "./plan.ts";
 import { egressStatus, type Problem } from "./status.ts";
 
 /** An object in the way has no label of ours, so no watch tells when it is gone. */
@@ -23,9 +23,17 @@ export interface EgressWorld {
   gateways(key: string): readonly Endpoint[];
   /** How many clients it has. */
   clients(key: string): number;
+  /** Whether an address is in none of the cluster's networks that are known. */
+  isOutside(address: string): boolean;
   namespaces(): readonly NamespaceHead[];
   /** @returns the object of that name, whoever it belongs to; undefined where there is none */
   read<K extends ChildKind>(child: K, egress: Egress, signal: AbortSignal): Promise<ObservedChildren[K]>;
+  /** Server-side apply of what is not there. @throws KubeError Conflict where something of that name is */
+  create<K extends ChildKind>(
+    child: K,
+    manifest: Manifest,
+    signal: AbortSignal,
+  ): Promise<NonNullable<ObservedChildren[K]>>;
   /** Server-side apply. @param force whether fields of other managers are taken */
   apply<K extends ChildKind>(
     child: K,
@@ -42,9 +50,19 @@ export interface EgressWorld {
 
 /** What became of the children. */
 interface Applied {
-  readonly children: Readonly<Partial<ObservedChildren>>;
+  readonly children: ObservedChildren;
   readonly created: readonly string[];
   readonly problems: readonly Problem[];
+  /** By the API server: nothing but a new try tells when it would accept. */
+  readonly refusal: KubeError | undefined;
+}
+
+/** What became of one of them. */
+interface Attempt {
+  readonly step: Step;
+  readonly result: ObservedChild | undefined;
+  readonly problem?: Problem;
+  readonly refusal?: KubeError;
 }
 
 /**
@@ -66,12 +84,13 @@ export async function reconcileEgress(
 
   const observed = world.children(key);
   const steps = planChildren(egress, observed, settings);
-  const { applied, refusal } = await takeSteps(egress, observed, steps, world, logger, signal);
+  const applied = await takeSteps(egress, observed, steps, world, logger, signal);
 
   const { deployment, service } = applied.children;
   const seen = {
     ...{ deployment, service, problems: applied.problems },
     ...{ gateways: world.gateways(key), clients: world.clients(key) },
+    isOutside: (address: string) => world.isOutside(address),
     allowedNamespaces: allowedNamespaces(egress, world.namespaces()),
   };
   const status = egressStatus(egress, seen, world.now());
@@ -79,14 +98,18 @@ export async function reconcileEgress(
     await writeStatus(egress, status, world, signal);
     logger.debug({ status }, "status written");
   }
-  for (const announcement of announcements(egress.status, status, applied.created)) {
+  const replicas = [observed.deployment, deployment].map((seen) => seen?.spec.replicas);
+  for (const announcement of announcements(egress.status, status, applied.created, replicas)) {
     world.announce(egress, announcement);
   }
-  if (refusal !== undefined) throw refusal;
+  if (applied.refusal !== undefined) throw applied.refusal;
   return applied.problems.length > 0 ? requeueAfter(CONFLICT_RECHECK_MS) : done;
 }
 
-/** One child that is refused does not hold up the others. */
+/**
+ * What gateways need to start comes before the gateways; what does not need each other is done side by side. One child
+ * that is refused does not hold up the others.
+ */
 async function takeSteps(
   egress: Egress,
   observed: ObservedChildren,
@@ -94,30 +117,50 @@ async function takeSteps(
   world: EgressWorld,
   logger: Logger,
   signal: AbortSignal,
-): Promise<{ applied: Applied; refusal: KubeError | undefined }> {
-  const children: Record<string, ObservedChild | undefined> = { ...observed };
-  const created: string[] = [];
-  const problems: Problem[] = [];
-  let refusal: KubeError | undefined;
-  for (const step of steps) {
-    const { child } = step;
-    const { kind } = CHILD_RESOURCES[child];
-    try {
-      children[child] = await takeStep(egress, step, world, signal);
-      logger.info({ kind, action: step.action }, "step taken");
-      if (step.action === "create") created.push(kind);
-    } catch (error) {
-      if (error instanceof NameConflict) {
-        children[child] = undefined;
-        problems.push({ reason: "NameConflict", message: error.message });
-        continue;
-      }
-      if (!(error instanceof KubeError) || error.retryable || error.status === undefined) throw error;
-      problems.push({ reason: "ChildRefused", message: error.message });
-      refusal = error;
+): Promise<Applied> {
+  const sideBySide = (some: readonly Step[]) =>
+    allEnded(some.map((step) => attemptStep(egress, observed, step, world, logger, signal)));
+  const attempts = [
+    ...(await sideBySide(steps.filter(({ child }) => child !== "deployment"))),
+    ...(await sideBySide(steps.filter(({ child }) => child === "deployment"))),
+  ];
+  const changed = Object.fromEntries(attempts.map(({ step, result }) => [step.child, result]));
+  const created = attempts.filter(({ step, problem }) => step.action === "create" && problem === undefined);
+  return {
+    children: { ...observed, ...changed },
+    created: created.map(({ step }) => CHILD_RESOURCES[step.child].kind),
+    problems: attempts.flatMap(({ problem }) => problem ?? []),
+    refusal: attempts.find(({ refusal }) => refusal !== undefined)?.refusal,
+  };
+}
+
+/** As Promise.all, but nothing is under way any more when it has failed. */
+async function allEnded<T>(work: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(work);
+  return Promise.all(work);
+}
+
+async function attemptStep(
+  egress: Egress,
+  observed: ObservedChildren,
+  step: Step,
+  world: EgressWorld,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<Attempt> {
+  const { child, action } = step;
+  try {
+    const result = await takeStep(egress, step, world, signal);
+    logger.info({ kind: CHILD_RESOURCES[child].kind, action }, "step taken");
+    return { step, result };
+  } catch (error) {
+    if (error instanceof NameConflict) {
+      return { step, result: undefined, problem: { reason: "NameConflict", message: error.message } };
     }
+    if (!(error instanceof KubeError) || error.retryable || error.status === undefined) throw error;
+    const problem = { reason: "ChildRefused", message: error.message } as const;
+    return { step, result: observed[child], problem, refusal: error };
   }
-  return { applied: { children: children as Partial<ObservedChildren>, created, problems }, refusal };
 }
 
 async function takeStep(
@@ -135,12 +178,24 @@ async function takeStep(
     case "delete":
       await world.delete(child, step.observed, signal);
       return undefined;
+    case "sweep": {
+      const existing = await world.read(child, egress, signal);
+      if (existing !== undefined && belongsTo(egress, existing)) await world.delete(child, existing, signal);
+      return undefined;
+    }
     case "update":
       return world.apply(child, step.manifest, true, signal);
     case "create": {
-      // Without our label an object is in no store: ask, for apply would take it over.
+      // Without our label an object is in no store, and apply would take it over.
+      try {
+        return await world.create(child, step.manifest, signal);
+      } catch (error) {
+        if (!hasCode(error, "Conflict")) throw error;
+      }
       const existing = await world.read(child, egress, signal);
       if (existing !== undefined && !belongsTo(egress, existing)) throw new NameConflict(child, existing);
+      // Of an earlier attempt whose answer was lost.
+      if (existing !== undefined && isAsWanted(existing, step.manifest)) return existing;
       return world.apply(child, step.manifest, existing !== undefined, signal);
     }
   }

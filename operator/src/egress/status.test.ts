@@ -18,6 +18,7 @@ function deployment(status: Partial<ObservedDeployment["status"]>, generation = 
     apiVersion: "apps/v1",
     kind: "Deployment",
     metadata: { ...METADATA, generation },
+    spec: { replicas: 1 },
     status: { ...none, conditions: [], ...status },
   };
 }
@@ -42,6 +43,7 @@ const NOTHING: StatusInput = {
   problems: [],
   gateways: [],
   clients: 0,
+  isOutside: () => false,
   allowedNamespaces: undefined,
 };
 
@@ -132,6 +134,38 @@ describe("the status of an Egress", () => {
   test("names a conflict", () => {
     const problem: Problem = { reason: "NameConflict", message: "Service internet/nat exists" };
     expect(conditions({}, undefined, [problem]).Degraded).toBe("True NameConflict");
+  });
+
+  test("says which destinations are of a family that the cluster does not have", () => {
+    const onlyIpv4 = { ...service, spec: { clusterIPs: ["10.96.0.7"] } };
+    const conditionsOf = (destinations: readonly string[]) => {
+      const input = { ...NOTHING, deployment: deployment(all(1)), service: onlyIpv4 };
+      return egressStatus(anEgress({ destinations }), input, NOW).conditions;
+    };
+    const both = conditionsOf(["0.0.0.0/0", "::/0"]);
+    expect(both?.[0]).toMatchObject({
+      status: "True",
+      message: expect.stringContaining("destinations of IPv6 are not served"),
+    });
+    expect(both?.[2]).toMatchObject({ type: "Degraded", status: "False" });
+    expect(conditionsOf(["::/0"])?.[2]).toMatchObject({ status: "True", reason: "FamilyNotAvailable" });
+  });
+
+  test("says which gateways are in no network that is known to be the cluster's", () => {
+    const ready = { nodeName: "node-1", ready: true, serving: true, terminating: false };
+    const gateways = [
+      { ...ready, name: "nat-1", addresses: ["10.244.1.7"] },
+      { ...ready, name: "nat-2", addresses: ["10.88.0.5"] },
+    ];
+    const isOutside = (address: string) => address.startsWith("10.88.");
+    const status = egressStatus(
+      anEgress({}),
+      { ...NOTHING, deployment: deployment(all(2)), service, gateways, isOutside },
+      NOW,
+    );
+    const degraded = status.conditions?.find(({ type }) => type === "Degraded");
+    expect(degraded).toMatchObject({ status: "True", reason: "ClusterRangesIncomplete" });
+    expect(degraded?.message).toMatch(/networks of 10\.88\.0\.5 .* clusterRanges of the chart/);
   });
 
   test("keeps the time of a condition until its status changes", () => {

@@ -6,9 +6,9 @@ import { gatewayLabels } from "./children/index.ts";
 import { gatewayStatuses } from "./gateways.ts";
 import type { ObservedDeployment, ObservedService } from "./observed.ts";
 
-/** Something about one child that needs a person. */
+/** Something that needs a person. */
 export interface Problem {
-  readonly reason: "NameConflict" | "ChildRefused";
+  readonly reason: "NameConflict" | "ChildRefused" | "FamilyNotAvailable" | "ClusterRangesIncomplete";
   readonly message: string;
 }
 
@@ -20,6 +20,8 @@ export interface StatusInput {
   readonly gateways: readonly Endpoint[];
   /** How many. */
   readonly clients: number;
+  /** Whether an address is in none of the cluster's networks that are known. */
+  readonly isOutside: (address: string) => boolean;
   /** Names, sorted; undefined where the Egress allows every namespace. */
   readonly allowedNamespaces: readonly string[] | undefined;
 }
@@ -34,9 +36,9 @@ type Finding = Pick<Condition, "status" | "reason" | "message">;
 export function egressStatus(egress: Egress, input: StatusInput, now: string): EgressStatus {
   const { deployment, service, gateways, clients, allowedNamespaces } = input;
   const findings = {
-    Available: available(egress, deployment),
+    Available: available(egress, input),
     Progressing: progressing(egress, deployment),
-    Degraded: degraded(input),
+    Degraded: degraded(egress, input),
   };
   return {
     observedGeneration: egress.metadata.generation,
@@ -48,16 +50,26 @@ export function egressStatus(egress: Egress, input: StatusInput, now: string): E
     selector: Object.entries(gatewayLabels(egress))
       .map(([label, value]) => `${label}=${value}`)
       .join(","),
-    // "None" is a headless Service's, and a Service that is being made has no addresses yet.
-    serviceIPs: service?.spec.clusterIPs.filter((address) => address !== "None") ?? [],
+    serviceIPs: serviceIPs(service),
     ...(allowedNamespaces && { allowedNamespaces: [...allowedNamespaces] }),
   };
 }
 
-function available(egress: Egress, deployment: ObservedDeployment | undefined): Finding {
+/** "None" is a headless Service's, and a Service that is being made has no addresses yet. */
+function serviceIPs(service: ObservedService | undefined): string[] {
+  return service?.spec.clusterIPs.filter((address) => address !== "None") ?? [];
+}
+
+function available(egress: Egress, { deployment, service }: StatusInput): Finding {
   const wanted = egress.spec.replicas;
   const serving = deployment?.status.availableReplicas ?? 0;
-  const message = `${serving} of ${wanted} gateways are available`;
+  const unserved = unservedFamilies(egress, service);
+  const message = [
+    `${serving} of ${wanted} gateways are available`,
+    ...unserved.map(
+      (family) => `destinations of ${family} are not served: Services of the cluster have no such addresses`,
+    ),
+  ].join("; ");
   if (serving > 0) return { status: "True", reason: "GatewaysAvailable", message };
   if (wanted > 0) return { status: "False", reason: "NoGateway", message };
   return {
@@ -87,15 +99,50 @@ function progressing(egress: Egress, deployment: ObservedDeployment | undefined)
   return { status: "True", reason: "RollingOut", message };
 }
 
-function degraded({ deployment, problems }: StatusInput): Finding {
+function degraded(egress: Egress, input: StatusInput): Finding {
   const all: readonly Pick<Finding, "reason" | "message">[] = [
-    ...problems,
-    ...deploymentProblems(deployment),
+    ...input.problems,
+    ...deploymentProblems(input.deployment),
+    ...familyProblems(egress, input),
+    ...rangeProblems(input),
   ];
   const [first] = all;
   if (first === undefined)
     return { status: "False", reason: "AsExpected", message: "nothing needs attention" };
   return { status: "True", reason: first.reason, message: all.map(({ message }) => message).join("; ") };
+}
+
+/** One of two families is enough: manifests are written for more than one cluster. */
+function familyProblems(egress: Egress, { service }: StatusInput): readonly Problem[] {
+  const unserved = unservedFamilies(egress, service);
+  if (unserved.length === 0 || unserved.length < familiesOf(egress.spec.destinations).size) return [];
+  const message =
+    `all destinations are ${unserved.join(" and ")}, and Services of the cluster have no such addresses: ` +
+    "add destinations of the other family, or use a dual-stack cluster";
+  return [{ reason: "FamilyNotAvailable", message }];
+}
+
+/** Gateways are pods, and clients reach them at a Service: where these are, others are. */
+function rangeProblems({ gateways, service, isOutside }: StatusInput): readonly Problem[] {
+  const outside = [...gateways.flatMap(({ addresses }) => addresses), ...serviceIPs(service)].filter(
+    isOutside,
+  );
+  if (outside.length === 0) return [];
+  const message =
+    `the networks of ${outside.join(", ")} are not known to be the cluster's, so clients may reach what else is there ` +
+    "through a gateway: name the networks of pods and Services in clusterRanges of the chart";
+  return [{ reason: "ClusterRangesIncomplete", message }];
+}
+
+function unservedFamilies(egress: Egress, service: ObservedService | undefined): readonly string[] {
+  const served = familiesOf(serviceIPs(service));
+  return served.size === 0
+    ? []
+    : [...familiesOf(egress.spec.destinations)].filter((family) => !served.has(family));
+}
+
+function familiesOf(addresses: readonly string[]): Set<"IPv4" | "IPv6"> {
+  return new Set(addresses.map((address) => (address.includes(":") ? "IPv6" : "IPv4")));
 }
 
 /** FailedCreate is how a ReplicaSet says that its pods are refused: by Pod Security, a quota, a webhook. */

@@ -1,7 +1,7 @@
 /** EgressClientSlices of nodes that are gone: nobody else removes them, for their writer is gone too. */
 
 import { EgressClientSlice } from "@egress-nat/crds";
-import { done, type KubeObject, type Outcome } from "@egress-nat/kube";
+import { done, type Outcome } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { z } from "zod";
 
@@ -18,12 +18,6 @@ export const SliceHead = z.object({
   clients: z.array(z.unknown()).transform(({ length }) => length),
 });
 export type SliceHead = z.infer<typeof SliceHead>;
-
-/** All that it keeps of a node. */
-export const NodeHead = z.object({
-  metadata: z.object({ name: z.string(), uid: z.string(), resourceVersion: z.string() }),
-});
-export type NodeHead = z.infer<typeof NodeHead> & KubeObject;
 
 /** What the housekeeping sees and does; all of it is injected. */
 export interface SliceWorld {

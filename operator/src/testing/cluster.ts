@@ -20,7 +20,7 @@ export const silentLogger = createLogger({ name: "test", level: "silent" });
 export type Anything = any;
 
 /** One namespace of its own, and what a test does in it. */
-export class Playground {
+export class Playground implements Disposable {
   readonly transport: Transport;
   readonly namespace: string;
 
@@ -42,6 +42,20 @@ export class Playground {
   async createEgress(name: string, spec: object = {}): Promise<Egress> {
     const metadata = { name, namespace: this.namespace };
     return this.#egresses().create({ metadata, spec: { destinations: ["0.0.0.0/0"], ...spec } });
+  }
+
+  /** Makes the Egress, or gives it a spec in place of the one that it has. */
+  async writeEgress(name: string, spec: object): Promise<void> {
+    if ((await this.get(EGRESS_RESOURCE, name)) === undefined) {
+      await this.createEgress(name, spec);
+      return;
+    }
+    await this.transport.request({
+      method: "PATCH",
+      path: resourcePath(EGRESS_RESOURCE, { namespace: this.namespace, name }),
+      contentType: "application/json-patch+json",
+      body: [{ op: "replace", path: "/spec", value: spec }],
+    });
   }
 
   patchEgress(name: string, spec: object): Promise<Egress> {
@@ -80,6 +94,12 @@ export class Playground {
       if (hasCode(error, "NotFound")) return undefined;
       throw error;
     });
+  }
+
+  /** All objects of a kind that are here. */
+  async list(resource: Resource): Promise<Anything[]> {
+    const path = resourcePath(resource, { namespace: this.namespace });
+    return (await this.transport.request<Anything>({ method: "GET", path })).items;
   }
 
   create(resource: Resource, body: object): Promise<Anything> {
@@ -135,6 +155,10 @@ export class Playground {
       .filter(({ regarding }: Anything) => regarding.kind === EGRESS_RESOURCE.kind && regarding.name === name)
       .map((event: Anything) => `${event.type} ${event.reason}`)
       .toSorted();
+  }
+
+  [Symbol.dispose](): void {
+    this.transport.close();
   }
 
   #egresses(): ResourceClient<Egress> {

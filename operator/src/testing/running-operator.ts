@@ -6,11 +6,12 @@ import type { GatewaySettings } from "../egress/children/index.ts";
 import { OperatorMetrics } from "../metrics.ts";
 import { EgressOperator } from "../operator.ts";
 import { silentLogger } from "./cluster.ts";
+import { isWrite } from "./writes.ts";
 
 const SETTINGS: GatewaySettings = {
   image: "registry.example/egress-nat-egress-pod:1.0",
   imagePullPolicy: "IfNotPresent",
-  clusterRanges: [],
+  clusterRangesNamespace: "egress-nat",
   logLevel: "info",
 };
 
@@ -25,6 +26,7 @@ export class RunningOperator implements AsyncDisposable {
     this.#operator = new EgressOperator({
       transport: this.#recording(transport),
       settings: SETTINGS,
+      clusterNetworks: { configured: [], serviceAddresses: true },
       namespace,
       identity,
       logger: silentLogger,
@@ -54,8 +56,7 @@ export class RunningOperator implements AsyncDisposable {
   #recording(transport: Transport): Transport {
     return {
       request: <T>(options: RequestOptions) => {
-        const isChange = options.method !== "GET" && !/\/(leases|events)\b/.test(options.path);
-        if (isChange) this.writes.push(`${options.method} ${options.path}`);
+        if (isWrite(options)) this.writes.push(`${options.method} ${options.path}`);
         return transport.request<T>(options);
       },
       stream: (options) => transport.stream(options),

@@ -1,8 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
+import {
+  CLUSTER_RANGES_CONFIG_MAP,
+  clusterRangesData,
+  EGRESS_RESOURCE,
+  SLICE_RESOURCE,
+} from "@egress-nat/crds";
 import { EgressPod, Metrics } from "@egress-nat/egress-pod";
 import { Gateway, kernelHere, prepareGatewayNetns } from "@egress-nat/founat";
-import { type Resource, resourcePath, type Transport } from "@egress-nat/kube";
+import { CONFIG_MAP_RESOURCE, type Resource, resourcePath, type Transport } from "@egress-nat/kube";
 import { createLogger, createRegistry } from "@egress-nat/program";
 import { EGRESS, sliceObject } from "./slices.ts";
 
@@ -20,7 +25,12 @@ const egress = {
   metadata: { ...EGRESS, uid: "egress", generation: 1, resourceVersion: "1" },
   spec: { destinations: ["0.0.0.0/0"], fouSourcePortAuto: false },
 };
+const clusterRanges = {
+  metadata: { ...EGRESS, name: CLUSTER_RANGES_CONFIG_MAP, uid: "ranges", resourceVersion: "1" },
+  data: clusterRangesData(["10.96.0.0/16"]),
+};
 const lists = new Map([
+  [collection(CONFIG_MAP_RESOURCE), list([clusterRanges])],
   [collection(EGRESS_RESOURCE), list([egress])],
   [
     collection(SLICE_RESOURCE),
@@ -47,7 +57,7 @@ const logger = createLogger({ name: "bench", level: "warn" });
 const kernel = kernelHere();
 const pod = new EgressPod({
   egress: EGRESS,
-  clusterRanges: ["10.96.0.0/16"],
+  clusterRangesNamespace: EGRESS.namespace,
   transport,
   createGateway: (config) => {
     const gateway = new Gateway(config, { kernel, logger });
@@ -55,6 +65,7 @@ const pod = new EgressPod({
       configure: (changed) => gateway.configure(changed),
       sync: (clients) => gateway.sync(clients).then(commit),
       update: (change) => gateway.update(change).then(commit),
+      liveFlows: () => gateway.liveFlows(),
     };
   },
   logger,

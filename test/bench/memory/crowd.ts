@@ -8,6 +8,7 @@ import {
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { sliceObject } from "../clients/slices.ts";
+import { inParallel } from "../in-parallel.ts";
 
 // Runs in the network namespace of a cluster: `node crowd.ts KUBECONFIG slices|pods COUNT` makes that many objects.
 // kubectl would take minutes: it makes one after another.
@@ -28,12 +29,8 @@ const create = {
   pods: (index: number) => pods.create(strandedPod(index)),
 };
 
-let next = 0;
-await Promise.all(
-  Array.from({ length: PARALLEL }, async () => {
-    while (next < Number(count)) await create[kind as keyof typeof create](next++);
-  }),
-);
+const indexes = Array.from({ length: Number(count) }, (_, index) => index);
+await inParallel<number>(PARALLEL, indexes, create[kind as keyof typeof create]);
 transport.close();
 
 /** A slice without what only the apiserver may say of it. */

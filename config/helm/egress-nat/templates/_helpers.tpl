@@ -55,11 +55,16 @@ helm.sh/hook-weight: {{ index . 1 | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
-{{- /* For admission policies: whether a request comes from a node agent, and the node that its token names. */ -}}
+{{- /*
+For admission policies that refuse: whether a request comes from a node agent, and the node that its token names. Tools
+that move the objects to another namespace do not rewrite expressions, and a policy that matches nobody refuses nothing:
+so this names no namespace. An account of that name in another one is held to the same, which gives it no right.
+*/ -}}
 {{- define "egress-nat.isNodeAgent" -}}
 - name: is-a-node-agent
   expression: >-
-    request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:egress-nat-node-agent'
+    request.userInfo.username.startsWith('system:serviceaccount:')
+    && request.userInfo.username.endsWith(':egress-nat-node-agent')
 {{- end }}
 
 {{- define "egress-nat.tokenNode" -}}

@@ -21,7 +21,7 @@ export function role(egress: Egress): Manifest {
     {
       apiGroups: [EGRESS_RESOURCE.group],
       resources: [EGRESS_RESOURCE.plural, SLICE_RESOURCE.plural],
-      verbs: ["get", "list", "watch"],
+      verbs: ["list", "watch"],
     },
   ] satisfies V1Role["rules"];
   return { ...head(CHILD_RESOURCES.role, egress), rules };

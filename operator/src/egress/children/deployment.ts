@@ -1,7 +1,12 @@
 /** The Deployment of the gateways. */
 
 import { EGRESS_CONTAINER, type Egress, GATEWAY_ANNOTATION } from "@egress-nat/crds";
-import type { V1DeploymentSpec, V1DeploymentStrategy, V1PodSpec } from "@kubernetes/client-node";
+import type {
+  V1DeploymentSpec,
+  V1DeploymentStrategy,
+  V1LabelSelector,
+  V1PodSpec,
+} from "@kubernetes/client-node";
 import { serviceAccountName } from "./access.ts";
 import { type GatewaySettings, gatewayContainer } from "./gateway-container.ts";
 import { CHILD_RESOURCES, gatewayLabels, head, type Manifest } from "./manifest.ts";
@@ -9,7 +14,8 @@ import { CHILD_RESOURCES, gatewayLabels, head, type Manifest } from "./manifest.
 /** As Kubernetes has it, said aloud: a field that the operator owns can be taken back, a defaulted one cannot. */
 const ROLLING_UPDATE = { maxSurge: "25%", maxUnavailable: "25%" };
 
-const TERMINATION_GRACE_SECONDS = 30;
+/** After the flows: to end the process, and where the node is slow to begin. */
+const TERMINATION_MARGIN_SECONDS = 15;
 
 export function deployment(egress: Egress, settings: GatewaySettings): Manifest {
   const { metadata, spec: podSpec } = egress.spec.template ?? {};
@@ -38,15 +44,8 @@ function gatewayPod(egress: Egress, template: Partial<V1PodSpec>, settings: Gate
   const containers = template.containers ?? [];
   const gateway = containers.find(({ name }) => name === EGRESS_CONTAINER);
   return {
-    topologySpreadConstraints: [
-      {
-        topologyKey: "kubernetes.io/hostname",
-        maxSkew: 1,
-        whenUnsatisfiable: "ScheduleAnyway",
-        labelSelector: { matchLabels: { ...gatewayLabels(egress) } },
-      },
-    ],
-    terminationGracePeriodSeconds: TERMINATION_GRACE_SECONDS,
+    ...spread({ matchLabels: { ...gatewayLabels(egress) } }),
+    terminationGracePeriodSeconds: egress.spec.drainTimeoutSeconds + TERMINATION_MARGIN_SECONDS,
     enableServiceLinks: false,
     ...template,
     nodeSelector: { "kubernetes.io/os": "linux", ...template.nodeSelector },
@@ -55,5 +54,32 @@ function gatewayPod(egress: Egress, template: Partial<V1PodSpec>, settings: Gate
       gatewayContainer(egress, gateway, settings),
       ...containers.filter(({ name }) => name !== EGRESS_CONTAINER),
     ],
+  };
+}
+
+/**
+ * One node or zone that is lost takes as few gateways with it as can be. Zones are not a second spread constraint: the
+ * scheduler leaves nodes without the label of one out of account for all of them, and many clusters have no zones.
+ */
+function spread(labelSelector: V1LabelSelector): Partial<V1PodSpec> {
+  return {
+    topologySpreadConstraints: [
+      {
+        topologyKey: "kubernetes.io/hostname",
+        maxSkew: 1,
+        whenUnsatisfiable: "ScheduleAnyway",
+        labelSelector,
+      },
+    ],
+    affinity: {
+      podAntiAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: [
+          {
+            weight: 100,
+            podAffinityTerm: { topologyKey: "topology.kubernetes.io/zone", labelSelector },
+          },
+        ],
+      },
+    },
   };
 }

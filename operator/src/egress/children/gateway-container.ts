@@ -7,8 +7,8 @@ import type { V1Container, V1EnvVar, V1SecurityContext } from "@kubernetes/clien
 export interface GatewaySettings {
   readonly image: string;
   readonly imagePullPolicy: "Always" | "IfNotPresent" | "Never";
-  /** Networks of pods, Services and nodes, which a gateway never reaches for a client. */
-  readonly clusterRanges: readonly string[];
+  /** Where they find the networks of the cluster, which they never reach for a client. */
+  readonly clusterRangesNamespace: string;
   readonly logLevel: string;
 }
 
@@ -88,7 +88,7 @@ function environment(egress: Egress, settings: GatewaySettings): V1EnvVar[] {
     fromField("POD_NAME", "metadata.name"),
     fromField("POD_IPS", "status.podIPs"),
     fromField("NODE_NAME", "spec.nodeName"),
-    { name: "CLUSTER_RANGES", value: settings.clusterRanges.join(",") },
+    { name: "CLUSTER_RANGES_NAMESPACE", value: settings.clusterRangesNamespace },
     { name: "LOG_LEVEL", value: settings.logLevel },
   ];
 }

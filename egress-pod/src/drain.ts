@@ -1,0 +1,52 @@
+/** The end of a gateway: it serves on until nobody needs it, or its time is over. */
+
+import { type Clock, pause, systemClock } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+
+/** Until then the proxies of all nodes have heard that no new client should come. */
+const LEAST_MS = 5_000;
+const LOOK_MS = 1_000;
+
+export interface DrainOptions {
+  /** Whether anybody may send through this gateway at all. */
+  readonly hasClients: () => boolean;
+  /** How many of their flows are not over. */
+  readonly liveFlows: () => Promise<number>;
+  /** Read again and again: it may change meanwhile. In milliseconds. */
+  readonly timeoutMs: () => number;
+  readonly logger: Logger;
+  readonly clock?: Clock;
+}
+
+/** What ended it. */
+export type Drained = "unused" | "idle" | "timeout";
+
+/** Waits until the gateway may end. */
+export async function drain(options: DrainOptions): Promise<Drained> {
+  const { hasClients, timeoutMs, logger, clock = systemClock } = options;
+  const startedAt = clock.now();
+  const never = new AbortController().signal;
+  for (;;) {
+    if (!hasClients()) return "unused";
+    const lookedAt = clock.now();
+    const elapsedMs = lookedAt - startedAt;
+    const flows = await countFlows(options);
+    if (flows === 0 && elapsedMs >= LEAST_MS) return "idle";
+    if (elapsedMs >= timeoutMs()) {
+      logger.warn({ flows }, "drain time is over, flows are cut off");
+      return "timeout";
+    }
+    // To list the flows of a busy gateway takes time of its processor, which packets need.
+    await pause(Math.max(LOOK_MS, 10 * (clock.now() - lookedAt)), never, clock);
+  }
+}
+
+/** Of flows that cannot be counted there may be any number. */
+async function countFlows({ liveFlows, logger }: DrainOptions): Promise<number> {
+  try {
+    return await liveFlows();
+  } catch (err) {
+    logger.warn({ err }, "flows cannot be counted");
+    return Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,38 @@
+/** The networks of the cluster, from all that says something of them. */
+
+import { aggregateCidrs } from "@egress-nat/founat";
+import type { NodeHead, ServiceAddresses, ServiceCidr } from "./sources.ts";
+
+/** What is known of the cluster. */
+export interface ClusterFacts {
+  /** CIDRs that the administrator names. */
+  readonly configured: readonly string[];
+  readonly serviceCidrs: readonly ServiceCidr[];
+  readonly nodes: readonly NodeHead[];
+  /** None where their addresses are not to count. */
+  readonly services: readonly ServiceAddresses[];
+}
+
+/** By what said it: CIDRs and addresses. */
+export interface RangesBySource {
+  readonly values: readonly string[];
+  readonly services: readonly string[];
+  readonly pods: readonly string[];
+  readonly nodes: readonly string[];
+  readonly serviceAddresses: readonly string[];
+}
+
+export function rangesBySource({ configured, serviceCidrs, nodes, services }: ClusterFacts): RangesBySource {
+  return {
+    values: configured,
+    services: serviceCidrs.flatMap(({ spec }) => spec.cidrs),
+    pods: nodes.flatMap(({ spec }) => spec.podCIDRs),
+    nodes: nodes.flatMap(({ status }) => status.addresses),
+    serviceAddresses: services.flatMap(({ addresses }) => addresses),
+  };
+}
+
+/** As few networks as can be: each node that comes or goes is told to all agents and gateways. */
+export function clusterRanges(sources: RangesBySource): string[] {
+  return aggregateCidrs(Object.values(sources).flat());
+}

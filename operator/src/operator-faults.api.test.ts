@@ -1,0 +1,231 @@
+import { EGRESS_RESOURCE } from "@egress-nat/crds";
+import { createTransport, loadCredentials, type Transport } from "@egress-nat/kube";
+import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
+import { Etcd } from "../../kube/src/testing/etcd.ts";
+import { apiserver, etcd } from "../../test/api/apiserver.ts";
+import { CHILD_RESOURCES } from "./egress/children/index.ts";
+import { Playground, silentLogger } from "./testing/cluster.ts";
+import { confinedTo } from "./testing/confined-transport.ts";
+import { type Asked, FaultProxy } from "./testing/fault-proxy.ts";
+import { caughtUp, expectAsFresh } from "./testing/fresh-outcome.ts";
+import { idleWrites } from "./testing/idle-writes.ts";
+import { RunningOperator } from "./testing/running-operator.ts";
+import { isWrite } from "./testing/writes.ts";
+
+const { deployment, role, service } = CHILD_RESOURCES;
+
+const eventually = { timeout: 30_000, interval: 20 };
+
+let play: Playground;
+let proxy: FaultProxy;
+let transport: Transport;
+let operator: RunningOperator;
+/** How long the operator waits for an answer; half a minute where it is undefined. */
+let timeoutMs: number | undefined;
+
+beforeEach(async () => {
+  timeoutMs = undefined;
+  play = await Playground.create(inject("kubeconfig"));
+  proxy = await FaultProxy.to(await loadCredentials({ kubeconfig: inject("kubeconfig") }));
+  transport = createTransport({ credentials: proxy.credentials, logger: silentLogger });
+  const { namespace } = play;
+  operator = RunningOperator.start(impatient(confinedTo(namespace, transport)), namespace);
+  await expect.poll(() => operator.isReady, eventually).toBe(true);
+});
+
+afterEach(async () => {
+  await operator.stop();
+  transport.close();
+  await proxy[Symbol.asyncDispose]();
+  play[Symbol.dispose]();
+});
+
+function impatient(patient: Transport): Transport {
+  return { ...patient, request: (options) => patient.request({ timeoutMs, ...options }) };
+}
+
+const isPatch = ({ method, path }: Asked, pathEnd: string) => method === "PATCH" && path.endsWith(pathEnd);
+
+const isObserved = async (name: string) => (await play.status(name))?.observedGeneration !== undefined;
+
+describe("an apiserver that refuses", () => {
+  test("as a conflict: the operator tries again, and others do not wait for it", async () => {
+    proxy.faultOf = (asked) =>
+      isPatch(asked, "/services/contended") && proxy.askedFor("PATCH", "/services/contended").length <= 3
+        ? { status: 409, reason: "Conflict" }
+        : undefined;
+    await play.createEgress("contended");
+    await play.createEgress("other");
+    await expectAsFresh(play);
+    expect(proxy.askedFor("PATCH", "/services/contended")).toHaveLength(4);
+    expect(proxy.askedFor("PATCH", "/services/other")).toHaveLength(1);
+    expect(await idleWrites(play, operator)).toEqual([]);
+  });
+
+  test("one child as invalid: the others are made, the Egress says so, and it is tried again ever more rarely", async () => {
+    proxy.faultOf = (asked) =>
+      isPatch(asked, "/roles/bad") ? { status: 422, reason: "Invalid" } : undefined;
+    await play.createEgress("bad");
+    await play.createEgress("good");
+    await expect
+      .poll(() => play.conditions("bad"), eventually)
+      .toMatchObject({ Degraded: "True ChildRefused" });
+    expect(await play.kinds("bad")).toEqual(["serviceAccount", "roleBinding", "service", "deployment"]);
+    await expect
+      .poll(() => play.conditions("good"), eventually)
+      .toMatchObject({ Degraded: "False AsExpected" });
+    const attempts = () => proxy.askedFor("PATCH", "/roles/bad").map(({ at }) => at);
+    const longestPauseMs = () => Math.max(...attempts().map((at, index, all) => (all[index + 1] ?? at) - at));
+    await expect.poll(longestPauseMs, eventually).toBeGreaterThan(500);
+    expect(attempts().length).toBeLessThan(10);
+    proxy.faultOf = () => undefined;
+    await play.patchEgress("bad", { replicas: 2 });
+    await expectAsFresh(play);
+    expect(await idleWrites(play, operator)).toEqual([]);
+  });
+
+  test("because it is busy: it is left alone for as long as it asks", async () => {
+    proxy.faultOf = (asked) =>
+      isPatch(asked, "/services/hasty") && proxy.askedFor("PATCH", "/services/hasty").length === 1
+        ? { status: 429, reason: "TooManyRequests", retryAfterSeconds: 2 }
+        : undefined;
+    await play.createEgress("hasty");
+    await play.createEgress("other");
+    await expect.poll(() => isObserved("other"), eventually).toBe(true);
+    expect(proxy.askedFor("PATCH", "/services/hasty")).toHaveLength(1);
+    await expectAsFresh(play);
+    const [refused, repeated] = proxy.askedFor("PATCH", "/services/hasty");
+    expect((repeated?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThan(2_000);
+    expect(await idleWrites(play, operator)).toEqual([]);
+  });
+});
+
+describe("an apiserver that fails", () => {
+  test("at every other write: everything is made, with few writes too many", async () => {
+    let writes = 0;
+    proxy.faultOf = (asked) => {
+      if (!isWrite(asked)) return undefined;
+      writes += 1;
+      return writes % 2 === 0 && writes <= 20 ? { status: 500, reason: "InternalError" } : undefined;
+    };
+    for (const name of ["one", "two", "three"])
+      await play.createEgress(name, { podDisruptionBudget: { minAvailable: 1 } });
+    await expectAsFresh(play);
+    // Three times six children and a status, ten that failed, and statuses of what was seen too early.
+    expect(operator.writes.length).toBeLessThan(3 * 7 + 10 + 3 * 3);
+    expect(await idleWrites(play, operator)).toEqual([]);
+  });
+
+  test("by saying nothing to a write: it is sent again, and others do not wait for it", async () => {
+    timeoutMs = 1_000;
+    proxy.faultOf = (asked) =>
+      isPatch(asked, "/deployments/stuck") && proxy.askedFor("PATCH", "/deployments/stuck").length <= 2
+        ? "silence"
+        : undefined;
+    await play.createEgress("stuck");
+    await play.createEgress("free");
+    await expect.poll(() => isObserved("free"), eventually).toBe(true);
+    expect(await play.get(deployment, "stuck")).toBeUndefined();
+    await expectAsFresh(play);
+    expect(proxy.askedFor("PATCH", "/deployments/stuck")).toHaveLength(3);
+    expect(await idleWrites(play, operator)).toEqual([]);
+  });
+
+  test("by saying nothing while the operator is told to stop: it ends at once", async () => {
+    proxy.faultOf = (asked) => (isPatch(asked, "/status") ? "silence" : undefined);
+    await play.createEgress("unanswered");
+    const attempts = () => proxy.askedFor("PATCH", "/egresses/unanswered/status");
+    await expect.poll(() => attempts().length, eventually).toBe(1);
+    const startedAt = performance.now();
+    await operator.stop();
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+
+  test("to say what it has done: nothing is there twice, and no write is sent more than twice", async () => {
+    proxy.faultOf = (asked) =>
+      isWrite(asked) && proxy.askedFor(asked.method, asked.path).length === 1 ? "answer lost" : undefined;
+    await play.createEgress("nat", { podDisruptionBudget: { minAvailable: 1 } });
+    await expectAsFresh(play);
+    for (const write of new Set(operator.writes)) {
+      expect(operator.writes.filter((each) => each === write).length, write).toBeLessThanOrEqual(2);
+    }
+    expect(await idleWrites(play, operator)).toEqual([]);
+  });
+});
+
+describe("watches", () => {
+  test("that break again and again lose nothing, and nothing is listed again", async () => {
+    const lists = () => proxy.asked.filter(({ method, path, isWatch }) => isList(method, path) && !isWatch);
+    const before = lists().length;
+    await play.createEgress("nat");
+    for (let round = 1; round <= 5; round += 1) {
+      proxy.dropWatches();
+      await play.patchEgress("nat", { replicas: round });
+      await play.delete(role, "nat").catch(() => undefined);
+      await play.patch(service, "nat", { spec: { selector: { app: "other" } } }).catch(() => undefined);
+    }
+    await expectAsFresh(play);
+    expect(lists().slice(before)).toEqual([]);
+    expect(await idleWrites(play, operator)).toEqual([]);
+  });
+
+  test("that are cut off until their history is gone: what happened meanwhile is made good", async () => {
+    for (const name of ["kept", "replaced", "removed", "damaged"]) await play.createEgress(name);
+    await caughtUp(play);
+    proxy.faultOf = ({ isWatch }) => (isWatch ? "silence" : undefined);
+    proxy.dropWatches();
+    for (const name of ["replaced", "removed"]) await play.deleteEgress(name);
+    await play.createEgress("replaced", { replicas: 3 });
+    await play.createEgress("added");
+    await play.delete(service, "damaged");
+    await new Etcd(inject("etcdUrl")).compact();
+    // The apiserver remembers recent changes by itself; a new one does not.
+    try {
+      await apiserver.kill();
+    } finally {
+      await apiserver.start();
+    }
+    const restoredAt = performance.now();
+    proxy.faultOf = () => undefined;
+    proxy.dropWatches();
+    await expectAsFresh(play);
+    expect(await play.kinds("removed")).toEqual([]);
+    const relists = proxy.asked.filter(
+      ({ method, path, isWatch, at }) => at > restoredAt && isList(method, path) && !isWatch,
+    );
+    expect(relists).not.toEqual([]);
+    expect(await idleWrites(play, operator)).toEqual([]);
+  });
+});
+
+test("etcd that is killed in the middle of the work and comes back: the work goes on", async () => {
+  await play.createEgress("before");
+  await caughtUp(play);
+  const names = ["one", "two", "three", "four"];
+  await Promise.all(names.map((name) => play.createEgress(name)));
+  await expect.poll(() => operator.writes.length, { ...eventually, interval: 1 }).toBeGreaterThan(8);
+  try {
+    await etcd.kill();
+  } finally {
+    await etcd.start();
+  }
+  await expect
+    .poll(
+      () =>
+        play.patchEgress("before", { replicas: 2 }).then(
+          () => true,
+          () => false,
+        ),
+      eventually,
+    )
+    .toBe(true);
+  await expectAsFresh(play);
+  expect(await idleWrites(play, operator)).toEqual([]);
+});
+
+function isList(method: string, path: string): boolean {
+  return (
+    method === "GET" &&
+    [EGRESS_RESOURCE, ...Object.values(CHILD_RESOURCES)].some(({ plural }) => path.endsWith(`/${plural}`))
+  );
+}

@@ -1,0 +1,91 @@
+import type { Resource, Transport } from "@egress-nat/kube";
+import { afterEach, beforeEach, expect, inject, test } from "vitest";
+import { Playground } from "./testing/cluster.ts";
+import { confinedTo } from "./testing/confined-transport.ts";
+import { caughtUp, expectAsFresh } from "./testing/fresh-outcome.ts";
+import { idleWrites } from "./testing/idle-writes.ts";
+import { RunningOperator } from "./testing/running-operator.ts";
+
+const eventually = { timeout: 20_000, interval: 20 };
+
+const LEASE: Resource = {
+  ...{ group: "coordination.k8s.io", version: "v1" },
+  ...{ plural: "leases", kind: "Lease", namespaced: true },
+};
+
+const EGRESSES = 12;
+
+/** Five children and a status. */
+const WRITES_EACH = 6;
+
+/** How many Egresses an operator works on at a time. */
+const AT_A_TIME = 8;
+
+let play: Playground;
+let first: RunningOperator;
+let second: RunningOperator;
+/** Whether the first one's requests for the lease get no further. */
+let isLeaseOutOfReach: boolean;
+
+/** Two candidates, of whom `first` leads. */
+beforeEach(async () => {
+  isLeaseOutOfReach = false;
+  play = await Playground.create(inject("kubeconfig"));
+  const { namespace } = play;
+  const transport = confinedTo(namespace, play.transport);
+  first = RunningOperator.start(partlyBroken(transport), namespace, "first");
+  await expect.poll(leader, eventually).toBe("first");
+  second = RunningOperator.start(transport, namespace, "second");
+  await expect.poll(() => first.isReady && second.isReady, eventually).toBe(true);
+});
+
+afterEach(async () => {
+  await Promise.all([first.stop(), second.stop()]);
+  play[Symbol.dispose]();
+});
+
+function partlyBroken(transport: Transport): Transport {
+  return {
+    ...transport,
+    request: async (options) => {
+      if (isLeaseOutOfReach && options.path.includes("/leases")) throw new Error("out of reach");
+      return transport.request(options);
+    },
+  };
+}
+
+const leader = async () => (await play.get(LEASE, "egress-nat-operator"))?.spec.holderIdentity;
+
+async function makeMany(): Promise<void> {
+  await Promise.all(Array.from({ length: EGRESSES }, (_, index) => play.createEgress(`nat-${index}`)));
+}
+
+test("a leader that is told to stop in the middle of its work leaves the rest to the other one", async () => {
+  const creation = makeMany();
+  await expect.poll(() => first.writes.length, { ...eventually, interval: 1 }).toBeGreaterThan(WRITES_EACH);
+  await first.stop();
+  await creation;
+  await caughtUp(play);
+  await expectAsFresh(play);
+  expect(second.writes).not.toEqual([]);
+  // What was under way when it was told to stop may be done twice.
+  expect(first.writes.length + second.writes.length).toBeLessThan((EGRESSES + AT_A_TIME) * WRITES_EACH);
+  expect(await idleWrites(play, second)).toEqual([]);
+});
+
+test("two that both take themselves for the leader do not fight", async () => {
+  // As if the first one's process had been frozen for longer than its lease lasts.
+  isLeaseOutOfReach = true;
+  await play.patch(LEASE, "egress-nat-operator", { spec: { holderIdentity: "second", renewTime: null } });
+  const renewed = async () => (await play.get(LEASE, "egress-nat-operator")).spec.renewTime;
+  await expect.poll(renewed, eventually).toEqual(expect.any(String));
+  await makeMany();
+  await caughtUp(play);
+  await expectAsFresh(play);
+  expect(first.writes).not.toEqual([]);
+  expect(second.writes).not.toEqual([]);
+  const writes = [...first.writes, ...second.writes];
+  expect(writes.filter((write) => write.startsWith("DELETE"))).toEqual([]);
+  expect(writes.length).toBeLessThan(2 * (EGRESSES + AT_A_TIME) * WRITES_EACH);
+  expect(await idleWrites(play, first, second)).toEqual([]);
+});

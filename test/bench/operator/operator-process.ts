@@ -1,0 +1,127 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { bundleProgram } from "../../build/bundle.ts";
+import type { ControlPlane } from "../../cluster/control-plane.ts";
+import { freePorts } from "../../system/free-ports.ts";
+import { BackgroundProcess } from "../../system/process.ts";
+import { waitUntil } from "../../system/wait-until.ts";
+
+const ROOT = join(import.meta.dirname, "../../..");
+const CHART = join(ROOT, "config/helm/egress-nat/templates/operator/deployment.yaml");
+
+/** More often than anybody probes, so that it decides nothing. */
+const PROBE_EVERY_MS = 10;
+
+/** The operator's program as its image has it, started anew as often as one likes. */
+export class OperatorProgram {
+  readonly #apiserver: ControlPlane;
+  readonly #bundle: string;
+  readonly #environment: readonly string[];
+
+  private constructor(apiserver: ControlPlane, bundle: string, environment: readonly string[]) {
+    this.#apiserver = apiserver;
+    this.#bundle = bundle;
+    this.#environment = environment;
+  }
+
+  /** @param environment the variables of its container that matter for what is measured */
+  static async build(
+    apiserver: ControlPlane,
+    environment: Readonly<Record<string, string>>,
+  ): Promise<OperatorProgram> {
+    const bundle = join(apiserver.plan.folder, "operator");
+    await bundleProgram(join(ROOT, "operator/src/main.ts"), bundle);
+    const all = { ...environment, NODE_OPTIONS: await nodeOptions(), KUBECONFIG: apiserver.kubeconfig };
+    return new OperatorProgram(
+      apiserver,
+      bundle,
+      Object.entries(all).map(([name, value]) => `${name}=${value}`),
+    );
+  }
+
+  async start(): Promise<OperatorProcess> {
+    const [port = 0] = await freePorts(1);
+    const startedAt = performance.now();
+    const process = await BackgroundProcess.start({
+      name: "operator",
+      command: [
+        ...["env", ...this.#environment, `HEALTH_PORT=${port}`],
+        ...[globalThis.process.execPath, join(this.#bundle, "main.js"), "serve"],
+      ],
+      folder: this.#apiserver.plan.folder,
+      lifetime: "owner",
+    });
+    return new OperatorProcess(process, `http://127.0.0.1:${port}`, startedAt);
+  }
+}
+
+/** The chart's own: they decide how much memory the program takes. */
+async function nodeOptions(): Promise<string> {
+  const [, options] = /name: NODE_OPTIONS, value: "(.*)"/.exec(await readFile(CHART, "utf8")) ?? [];
+  if (options === undefined) throw new TypeError(`${CHART} sets no NODE_OPTIONS`);
+  return options;
+}
+
+/** A process of its own, so that its memory is what a pod would take. */
+export class OperatorProcess implements AsyncDisposable {
+  /** By `performance.now()`. */
+  readonly startedAt: number;
+  readonly #process: BackgroundProcess;
+  readonly #url: string;
+
+  constructor(process: BackgroundProcess, url: string, startedAt: number) {
+    this.#process = process;
+    this.#url = url;
+    this.startedAt = startedAt;
+  }
+
+  /** @returns milliseconds from the start of the process to the first /readyz that says yes */
+  async ready(): Promise<number> {
+    await this.until("the operator to be ready", async () => (await fetch(`${this.#url}/readyz`)).ok);
+    return performance.now() - this.startedAt;
+  }
+
+  /** Waits until it has gone through so many Egresses without an error, and none is left. */
+  async hasReconciled(egresses: number): Promise<void> {
+    await this.until(`${egresses} reconciled Egresses`, async () => {
+      const metrics = await (await fetch(`${this.#url}/metrics`)).text();
+      const value = (series: string) =>
+        Number(
+          metrics
+            .split("\n")
+            .find((line) => line.startsWith(series))
+            ?.split(" ")[1],
+        );
+      return (
+        value('egress_nat_operator_reconciles_total{controller="egress",outcome="done"}') >= egresses &&
+        value('egress_nat_operator_queue_depth{controller="egress"}') === 0
+      );
+    });
+  }
+
+  /** Waits for something that this process brings about. */
+  until(what: string, condition: () => Promise<boolean> | boolean): Promise<boolean> {
+    return waitUntil(condition, {
+      what,
+      timeoutMs: 600_000,
+      intervalMs: PROBE_EVERY_MS,
+      explain: () => this.#process.failure("does not get there").message,
+    });
+  }
+
+  /** VmRSS in MB. */
+  async residentSet(): Promise<number> {
+    const status = await readFile(`/proc/${this.#process.pid()}/status`, "utf8");
+    return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024) / 1e6;
+  }
+
+  /** Ends it in good order, as a rollout does. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#process.signal("SIGTERM");
+    await waitUntil(() => this.#process.pid() === undefined, {
+      what: "the end of the operator",
+      timeoutMs: 15_000,
+      intervalMs: PROBE_EVERY_MS,
+    });
+  }
+}

@@ -1,0 +1,81 @@
+import type { Egress } from "@egress-nat/crds";
+import { type RequestOptions, resourcePath } from "@egress-nat/kube";
+import { CHILD_RESOURCES, desiredChildren, type GatewaySettings } from "@egress-nat/operator";
+import { inParallel } from "../in-parallel.ts";
+import { progress } from "../progress.ts";
+import { type Findings, ratioOfPairs, type Series } from "../report.ts";
+import { interleave, type Samples } from "../samples.ts";
+import type { OperatorProgram } from "./operator-process.ts";
+import { BY_HAND, CHILDREN, CONCURRENCY, EGRESSES, NAMESPACE, type Population } from "./population.ts";
+
+const LIMIT = { atLeast: 0.7 };
+
+const OBJECTS = EGRESSES * CHILDREN.length;
+
+/**
+ * All children of 1,000 Egresses, from nothing, beside a plain loop that creates the same objects. The operator's time
+ * is that of its process, from the start of it to the last status. Both find an apiserver without children: what a
+ * Service costs grows with those that are there.
+ */
+export async function measureRollout(
+  rounds: number,
+  population: Population,
+  program: OperatorProgram,
+  settings: GatewaySettings,
+): Promise<Findings> {
+  const samples = await interleave(rounds, {
+    loop: () => byLoop(population, settings),
+    operator: () => byOperator(population, program),
+  });
+  const operator = perSecond("operator, children from nothing", samples.operator);
+  const loop = perSecond("plain loop, the same objects", samples.loop);
+  return {
+    series: [operator, loop],
+    targets: [ratioOfPairs("children: operator / plain loop", operator, loop, LIMIT)],
+  };
+}
+
+function perSecond(name: string, samples: Samples): Series {
+  return { name, unit: "per s", samples };
+}
+
+/** On Egresses that no operator has seen yet. */
+async function byLoop(population: Population, settings: GatewaySettings): Promise<number> {
+  progress(`${EGRESSES} Egresses are made`);
+  await population.removeEgresses();
+  await population.create();
+  const { items: egresses } = await population.egresses.list({ namespace: NAMESPACE });
+  progress("a plain loop makes their children");
+  const creations = egresses.flatMap((egress) => creationsFor(egress, settings));
+  const startedAt = performance.now();
+  await inParallel(CONCURRENCY, creations, (creation) => population.transport.request(creation));
+  const durationMs = performance.now() - startedAt;
+  await expectChildren(population, BY_HAND);
+  await population.removeChildren(BY_HAND);
+  return OBJECTS / (durationMs / 1000);
+}
+
+function creationsFor(egress: Egress, settings: GatewaySettings): RequestOptions[] {
+  const metadata = { ...egress.metadata, namespace: BY_HAND };
+  const children = desiredChildren({ ...egress, metadata }, settings);
+  return CHILDREN.map((child) => ({
+    method: "POST",
+    path: resourcePath(CHILD_RESOURCES[child], { namespace: BY_HAND }),
+    body: children[child],
+  }));
+}
+
+/** On the same Egresses, which stay in sync. */
+async function byOperator(population: Population, program: OperatorProgram): Promise<number> {
+  progress("the operator makes their children");
+  await using operator = await program.start();
+  await operator.until("the statuses of all Egresses", () => population.isSettled);
+  const durationMs = performance.now() - operator.startedAt;
+  await expectChildren(population, NAMESPACE);
+  return OBJECTS / (durationMs / 1000);
+}
+
+async function expectChildren(population: Population, namespace: string): Promise<void> {
+  const children = await population.children(namespace);
+  if (children !== OBJECTS) throw new Error(`${children} objects were made in ${namespace}, not ${OBJECTS}`);
+}

@@ -1,0 +1,2 @@
+/** Name of the cluster that `upgrade.systems.test.ts` brings up. */
+export const UPGRADED = "upgraded";

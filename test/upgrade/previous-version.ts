@@ -1,0 +1,71 @@
+import { mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+import { z } from "zod";
+import type { ImageTarball } from "../images/index.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+/** Where npm links the workspaces. */
+const SCOPE = "@egress-nat";
+
+const IMAGES =
+  "import { imageTarballs } from './test/images/index.ts'; console.log(JSON.stringify(await imageTarballs()));";
+const Tarballs = z.array(z.object({ name: z.string(), file: z.string(), digest: z.string() }));
+
+/** The product as it was at another commit, built with the dependencies of this one. */
+export class PreviousVersion implements AsyncDisposable {
+  readonly #folder: string;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** The commit before this checkout: the last one where the checkout has changes. */
+  static async checkOut(): Promise<PreviousVersion> {
+    const git = (...args: readonly string[]) => execa("git", ["-C", ROOT, ...args]);
+    const { stdout: changes } = await git("status", "--porcelain");
+    const revision = changes === "" ? "HEAD~1" : "HEAD";
+    const { failed } = await execa("git", ["-C", ROOT, "rev-parse", "--verify", revision], { reject: false });
+    if (failed) {
+      throw new Error(
+        "an upgrade needs the version before this one: get the history with git fetch --unshallow",
+      );
+    }
+    const folder = await mkdtemp(join(tmpdir(), "egress-nat-previous-"));
+    const archive = join(folder, ".tar");
+    await git("archive", "--output", archive, revision);
+    await execa("tar", ["-x", "-f", archive, "-C", folder]);
+    return new PreviousVersion(folder);
+  }
+
+  get chart(): string {
+    return join(this.#folder, "config/helm/egress-nat");
+  }
+
+  /** As `imageTarballs()` of that commit makes them. */
+  async images(): Promise<readonly ImageTarball[]> {
+    await this.#linkDependencies();
+    const { stdout } = await execa("node", ["--conditions=source", "--input-type=module", "--eval", IMAGES], {
+      cwd: this.#folder,
+      preferLocal: true,
+      localDir: ROOT,
+    });
+    return Tarballs.parse(JSON.parse(stdout.split("\n").at(-1) ?? ""));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  /** All of this checkout but its own workspaces, which are the other commit's. */
+  async #linkDependencies(): Promise<void> {
+    const theirs = join(this.#folder, "node_modules");
+    await mkdir(join(theirs, SCOPE), { recursive: true });
+    const ours = join(ROOT, "node_modules");
+    const others = (await readdir(ours)).filter((name) => name !== SCOPE && name !== ".cache");
+    await Promise.all(others.map((name) => symlink(join(ours, name), join(theirs, name))));
+    const workspaces = await readdir(join(ours, SCOPE));
+    await Promise.all(workspaces.map((name) => symlink(join(this.#folder, name), join(theirs, SCOPE, name))));
+  }
+}
