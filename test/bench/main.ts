@@ -5,6 +5,7 @@ import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchMemory } from "./memory/bench.ts";
 import { benchOperator } from "./operator/bench.ts";
 import { formatReport, isReached, type Report, reportJson } from "./report.ts";
+import { benchRevocation } from "./revocation/bench.ts";
 import { benchThroughput } from "./throughput/bench.ts";
 
 // npm run bench -- NAME [--json]: each benchmark compares the product with what it replaces, in one run.
@@ -46,5 +47,7 @@ bench(
   3,
   benchOperator,
 );
+
+bench("revocation", "how long a client is served whose namespace is allowed no longer", 10, benchRevocation);
 
 await runCommand(program);

@@ -1,3 +1,4 @@
+import { TOOLBOX_IMAGE } from "../images/index.ts";
 import { gatewaysReady } from "../workload/gateways.ts";
 import type { Kubectl } from "../workload/kubectl.ts";
 import { clientOf, egress, namespace, probePod, probeProgram } from "../workload/manifests.ts";
@@ -5,7 +6,6 @@ import { ProbePod } from "../workload/probe-pod.ts";
 import type { Witness } from "./proof.ts";
 
 const NAMESPACE = "demo";
-const IMAGE = "egress-nat-toolbox:test";
 
 /** The Egress of the demo. */
 export const EGRESS = { namespace: "internet-egress", name: "nat" } as const;
@@ -37,7 +37,7 @@ export async function setTheScene(kubectl: Kubectl, nodes: readonly string[]): P
       probePod({
         name,
         namespace: NAMESPACE,
-        image: IMAGE,
+        image: TOOLBOX_IMAGE,
         node,
         annotations: isClient ? clientOf(EGRESS) : {},
       }),

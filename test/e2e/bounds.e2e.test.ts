@@ -7,14 +7,11 @@ import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { tracesOf } from "./kit/traces.ts";
 import { describeOnline, gatewaysOf, kubectl, player, podEvent, world } from "./kit/world.ts";
 
-/** Who may use an Egress no longer has no way out within this time. */
-const CHANGE_MS = 2_000;
-
-/** Other ranges are other routes and rules in each client, which takes an emulated node its time. */
-const REPROGRAM_MS = 15_000;
+/** Whether it comes to be is asked here, on any machine; how soon is what `npm run bench -- revocation` measures. */
+const PATIENCE_MS = 60_000;
 
 /** What is sent while client and gateway change, one before the other, may find no answer. */
-const PROBE_SECONDS = 0.5;
+const PROBE_SECONDS = 3;
 
 const LABEL = "egress-nat-e2e/allowed";
 
@@ -37,27 +34,27 @@ describeOnline("the bounds of an Egress hold for clients that run", (internet) =
     await change({ excludedDestinations: null, allowedNamespaces: null });
     await kubectl.run(["label", "namespace", NAMESPACE, `${LABEL}-`]);
     await kubectl.delete([outsider, node], { wait: false });
-    await seen(await byGateway(), REPROGRAM_MS);
+    await seen(await byGateway());
   });
 
   test("what is excluded is reached with the client's own address, and the rest as before", async () => {
     const alice = await player("alice");
     await seen(await byGateway());
     await change({ excludedDestinations: [`${wide.ipv4}/32`, `${wide.ipv6}/128`] });
-    await seen((address) => address === alice.ipv4 || address === alice.ipv6, REPROGRAM_MS);
+    await seen((address) => address === alice.ipv4 || address === alice.ipv6);
     const [other] = await alice.seenBy([lowMtu.ipv4]);
     expect((await gatewaysOf(INTERNET_EGRESS)).map(({ ipv4 }) => ipv4)).toContain(other?.tcp);
 
     await change({ excludedDestinations: null });
-    await seen(await byGateway(), REPROGRAM_MS);
+    await seen(await byGateway());
   });
 
   test("what has become the cluster's is reached with the client's own address, until it no longer is", async () => {
     const alice = await player("alice");
     await kubectl.apply(node);
-    await seen((address) => address === alice.ipv4 || address === alice.ipv6, REPROGRAM_MS);
+    await seen((address) => address === alice.ipv4 || address === alice.ipv6);
     await kubectl.delete([node]);
-    await seen(await byGateway(), REPROGRAM_MS);
+    await seen(await byGateway());
   });
 
   test("a namespace that is allowed no longer has no way out, and one that is allowed again has", async () => {
@@ -65,7 +62,7 @@ describeOnline("the bounds of an Egress hold for clients that run", (internet) =
     await change({ allowedNamespaces: { matchLabels: { [LABEL]: "yes" } } });
     await waitUntil(async () => (await allowed()) === `["${NAMESPACE}"]`, {
       what: `${NAMESPACE} to be allowed`,
-      timeoutMs: CHANGE_MS,
+      timeoutMs: PATIENCE_MS,
       intervalMs: 100,
     });
     await seen(await byGateway());
@@ -112,7 +109,7 @@ describeOnline("the bounds of an Egress hold for clients that run", (internet) =
   }
 
   /** Waits until the internet's answers to alice, or the errors in their place, are all as they should be. */
-  async function seen(asExpected: (answer: string) => boolean, timeoutMs = CHANGE_MS): Promise<void> {
+  async function seen(asExpected: (answer: string) => boolean): Promise<void> {
     const alice = await player("alice");
     let last: readonly SeenAs[] = [];
     await waitUntil(
@@ -122,7 +119,7 @@ describeOnline("the bounds of an Egress hold for clients that run", (internet) =
       },
       {
         what: "alice to be seen otherwise",
-        timeoutMs,
+        timeoutMs: PATIENCE_MS,
         intervalMs: 100,
         explain: async () => JSON.stringify(last),
       },

@@ -46,7 +46,8 @@ const RECIPE = [
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-const NAME = "egress-nat-toolbox:test";
+/** Debian with the tools that the tests use; the image of test pods, and what the product's images are built on. */
+export const TOOLBOX_IMAGE = "egress-nat-toolbox:test";
 
 /**
  * Debian with the tools that the tests use and the Node that the project pins. Test clients run it as it is; the
@@ -60,7 +61,7 @@ export async function baseImage(root: string): Promise<CachedImage> {
   const nodePackage = join(root, `node_modules/node-linux-${process.arch}`);
   const packageJson = await readFile(join(nodePackage, "package.json"), "utf8");
   const key = await contentHash({ texts: [DEBIAN_RELEASE, PATH, ...RECIPE, packageJson] });
-  return cachedImage(NAME, key, async (layout) => {
+  return cachedImage(TOOLBOX_IMAGE, key, async (layout) => {
     await mkdir(layout);
     const tar = join(layout, "root.tar");
     await mmdebstrap([
@@ -70,7 +71,7 @@ export async function baseImage(root: string): Promise<CachedImage> {
       DEBIAN_RELEASE,
       tar,
     ]);
-    await writeImage(layout, storedName(NAME), tar, { Env: [`PATH=${PATH}`], Cmd: ["/bin/bash"] });
+    await writeImage(layout, storedName(TOOLBOX_IMAGE), tar, { Env: [`PATH=${PATH}`], Cmd: ["/bin/bash"] });
   });
 }
 

@@ -5,6 +5,7 @@ import type { ImageTarball } from "./image.ts";
 import { pauseImage } from "./pause-image.ts";
 import { productImage } from "./product-image.ts";
 
+export { TOOLBOX_IMAGE } from "./base-image.ts";
 export type { ImageTarball } from "./image.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -20,7 +21,7 @@ const PRODUCT_IMAGES = {
  * call is taken from the cache.
  *
  * @returns the images in the order in which a node has to import them: the product's images leave out the layer that
- *   they share with `egress-nat-toolbox:test`, which comes before them
+ *   they share with {@link TOOLBOX_IMAGE}, which comes before them
  */
 export async function imageTarballs(): Promise<readonly ImageTarball[]> {
   const [pause, base] = await Promise.all([pauseImage(), baseImage(ROOT), buildPrograms()]);

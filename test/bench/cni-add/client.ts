@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ClusterNode } from "../../cluster/node.ts";
+import { TOOLBOX_IMAGE } from "../../images/index.ts";
 import { gatewaysReady } from "../../workload/gateways.ts";
 import type { Kubectl } from "../../workload/kubectl.ts";
 import { clientOf, type EgressName, egress, namespace, scriptPod } from "../../workload/manifests.ts";
@@ -51,7 +52,7 @@ async function setTheScene(kubectl: Kubectl): Promise<Pod> {
   await gatewaysReady(kubectl, EGRESS);
   const pod = { namespace: EGRESS.namespace, name: "client" };
   const annotations = clientOf(EGRESS);
-  const manifest = scriptPod({ ...pod, annotations, image: "egress-nat-toolbox:test" }, "");
+  const manifest = scriptPod({ ...pod, annotations, image: TOOLBOX_IMAGE }, "");
   // No scheduler feels responsible for it.
   await kubectl.apply({ ...manifest, spec: { ...(manifest.spec as object), schedulerName: "none" } });
   const { metadata } = await kubectl.get(PodObject, "pod", pod.name, "-n", pod.namespace);

@@ -7,6 +7,7 @@ import {
   ResourceClient,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
+import { TOOLBOX_IMAGE } from "../../images/index.ts";
 import { sliceObject } from "../clients/slices.ts";
 import { inParallel } from "../in-parallel.ts";
 
@@ -44,6 +45,6 @@ function newSlice(index: number) {
 function strandedPod(index: number) {
   return {
     metadata: { namespace: "default", name: `stranded-${index}` },
-    spec: { schedulerName: "none", containers: [{ name: "main", image: "egress-nat-toolbox:test" }] },
+    spec: { schedulerName: "none", containers: [{ name: "main", image: TOOLBOX_IMAGE }] },
   };
 }

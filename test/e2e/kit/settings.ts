@@ -1,9 +1,10 @@
 import { z } from "zod";
+import { TOOLBOX_IMAGE } from "../../images/index.ts";
 
 /** What the environment says about a run of the e2e tests; `npm test -- --help` describes the variables for users. */
 const Environment = z.object({
   E2E_KUBECONFIG: z.string().min(1).optional(),
-  E2E_IMAGE: z.string().default("egress-nat-toolbox:test"),
+  E2E_IMAGE: z.string().default(TOOLBOX_IMAGE),
   E2E_CLUSTER: z.string().min(1).optional(),
   E2E_LENGTH: z.enum(["short", "long"]).default("short"),
   E2E_KUBE_PROXY: z.enum(["nftables", "iptables"]).default("nftables"),
