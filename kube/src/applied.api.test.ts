@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { controlPlane } from "../../test/api/worker-control-plane.ts";
 import { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { type KubeObject, type Resource, resourcePath } from "./resource.ts";
@@ -94,7 +95,7 @@ const role = {
 let transport: Transport;
 
 beforeAll(async () => {
-  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
+  const credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
   transport = createTransport({ credentials, logger: silentLogger });
 });
 

@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { controlPlane } from "../../test/api/worker-control-plane.ts";
 import type { Credentials } from "./credentials.ts";
 import { LeaderElector } from "./leader-election.ts";
 import { loadCredentials } from "./load-credentials.ts";
@@ -16,7 +17,7 @@ let lease: string;
 let candidates: Candidate[];
 
 beforeAll(async () => {
-  credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
+  credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
   direct = createTransport({ credentials, logger: silentLogger });
   namespace = await createNamespace(direct, "leader-election");
 });

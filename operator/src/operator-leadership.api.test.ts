@@ -1,5 +1,6 @@
 import type { Resource, Transport } from "@egress-nat/kube";
-import { afterEach, beforeEach, expect, inject, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { controlPlane } from "../../test/api/worker-control-plane.ts";
 import { Playground } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";
 import { caughtUp, expectAsFresh } from "./testing/fresh-outcome.ts";
@@ -30,7 +31,7 @@ let isLeaseOutOfReach: boolean;
 /** Two candidates, of whom `first` leads. */
 beforeEach(async () => {
   isLeaseOutOfReach = false;
-  play = await Playground.create(inject("kubeconfig"));
+  play = await Playground.create(controlPlane().kubeconfig);
   const { namespace } = play;
   const transport = confinedTo(namespace, play.transport);
   first = RunningOperator.start(partlyBroken(transport), namespace, "first");

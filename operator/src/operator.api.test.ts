@@ -5,7 +5,8 @@ import {
   NAMESPACE_RESOURCE,
   NODE_RESOURCE,
 } from "@egress-nat/kube";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { controlPlane } from "../../test/api/worker-control-plane.ts";
 import { SERVICE_CIDR_RESOURCE } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
 import { Playground } from "./testing/cluster.ts";
@@ -22,7 +23,7 @@ const ALL = [...WITHOUT_BUDGET, "disruptionBudget"];
 let play: Playground;
 
 beforeAll(async () => {
-  play = await Playground.create(inject("kubeconfig"));
+  play = await Playground.create(controlPlane().kubeconfig);
 });
 
 afterAll(() => play.transport.close());
@@ -225,18 +226,16 @@ describe("one operator", () => {
       sessionAffinityConfig: null,
     });
     await expect.poll(() => play.kinds("simplified"), eventually).toEqual(WITHOUT_BUDGET);
+    await expect
+      .poll(async () => (await play.child("deployment", "simplified")).spec.strategy, eventually)
+      .toEqual({ type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: "25%" } });
     const { spec } = await play.child("deployment", "simplified");
-    expect(spec.strategy).toEqual({
-      type: "RollingUpdate",
-      rollingUpdate: { maxSurge: "25%", maxUnavailable: "25%" },
-    });
     expect(spec.template.metadata.labels).toEqual({ "coil.cybozu.com/egress": "simplified" });
     expect(spec.template.spec).not.toHaveProperty("volumes");
     expect(spec.template.spec.containers).toHaveLength(1);
-    expect((await play.child("service", "simplified")).spec).toMatchObject({
-      sessionAffinity: "None",
-      clusterIPs: before,
-    });
+    await expect
+      .poll(async () => (await play.child("service", "simplified")).spec, eventually)
+      .toMatchObject({ sessionAffinity: "None", clusterIPs: before });
   });
 
   test("changes a rolling update to a recreation and back", async () => {
@@ -381,7 +380,7 @@ describe("operators that come and go", () => {
   let other: Playground;
 
   beforeAll(async () => {
-    other = await Playground.create(inject("kubeconfig"));
+    other = await Playground.create(controlPlane().kubeconfig);
   });
 
   afterAll(() => other.transport.close());

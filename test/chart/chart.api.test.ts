@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { EGRESS_LABEL, NODE_LABEL, sliceName } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type Transport } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { controlPlane } from "../api/worker-control-plane.ts";
 import { waitUntil } from "../system/wait-until.ts";
 import { apiVersion, InstalledChart } from "./installed-chart.ts";
 import { startOperator } from "./running-operator.ts";
@@ -18,7 +19,7 @@ let transport: Transport;
 
 beforeAll(async () => {
   transport = createTransport({
-    credentials: await loadCredentials({ kubeconfig: inject("kubeconfig") }),
+    credentials: await loadCredentials({ kubeconfig: controlPlane().kubeconfig }),
     logger,
   });
   chart = await InstalledChart.in(NAMESPACE);

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { execa } from "execa";
-import { afterAll, describe, expect, inject, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
+import { controlPlane } from "../api/worker-control-plane.ts";
 import { kubectlBinary } from "../cluster/kubectl.ts";
 import type { Rendered } from "./render.ts";
 
@@ -14,7 +15,7 @@ afterAll(async () => {
 });
 
 async function kubectl(...args: readonly string[]) {
-  return execa(await kubectlBinary(), [`--kubeconfig=${inject("kubeconfig")}`, ...args], {
+  return execa(await kubectlBinary(), [`--kubeconfig=${controlPlane().kubeconfig}`, ...args], {
     reject: false,
     all: true,
   });

@@ -1,5 +1,6 @@
 import { pause, type Resource } from "@egress-nat/kube";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { controlPlane } from "../../../test/api/worker-control-plane.ts";
 import { Playground, silentLogger } from "../testing/cluster.ts";
 import { installationFindings } from "./installation-check.ts";
 import { refuseWhileEgressesExist } from "./uninstall-check.ts";
@@ -25,7 +26,7 @@ const signal = AbortSignal.timeout(240_000);
 let play: Playground;
 
 beforeAll(async () => {
-  play = await Playground.create(inject("kubeconfig"));
+  play = await Playground.create(controlPlane().kubeconfig);
 });
 
 afterAll(() => play.transport.close());
