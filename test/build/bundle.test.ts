@@ -39,13 +39,10 @@ test.each(PROGRAMS)("%s starts without loading the fetch of Node", async (progra
   expect(stderr).not.toContain("undici");
 });
 
-test.each(["egress-pod", "client-sidecar"])(
-  "%s loads no Kubernetes client library in a pod",
-  async (program) => {
-    const files = (await readdir(join(folder, program))).filter(
-      (file) => !file.startsWith("kubeconfig-credentials"),
-    );
-    const texts = await Promise.all(files.map((file) => readFile(join(folder, program, file), "utf8")));
-    expect(texts.join("\n")).not.toContain("undici");
-  },
-);
+test.each(PROGRAMS)("%s loads no Kubernetes client library in a pod", async (program) => {
+  const files = (await readdir(join(folder, program))).filter(
+    (file) => !file.startsWith("kubeconfig-credentials"),
+  );
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, program, file), "utf8")));
+  expect(texts.join("\n")).not.toContain("undici");
+});

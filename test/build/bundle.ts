@@ -8,25 +8,26 @@ const REQUIRE_BANNER =
   'import{createRequire as createRequireForBundle}from"node:module";const require=createRequireForBundle(import.meta.url);';
 
 /**
- * What @dot-i/k8s-operator asks of @kubernetes/client-node. Its base class makes clients of the core API and of CRDs that
- * the operator never uses, and they are most of the library: all types of the Kubernetes API.
+ * In the place of @kubernetes/client-node, as far as the base class of @dot-i/k8s-operator asks for it. Its constructor
+ * loads a kubeconfig and makes a client of the core API, and the operator uses neither: it would be half of its start.
  */
 const CLIENT_NODE_FOR_OPERATOR = `
-  export { KubeConfig, Watch, loadYaml } from "@kubernetes/client-node";
+  export class KubeConfig {
+    loadFromDefault() {}
+    makeApiClient() {}
+  }
   export class CoreV1Api {}
-  export class ApiextensionsV1Api {}
 `;
 
-/** require() of a library takes all of it into the bundle: this narrows it to what is used. */
-const narrowClientNode: Plugin = {
-  name: "narrow-client-node",
+/** Only require() of it is the base class's; the project imports it, where there is a kubeconfig to read. */
+const withoutClientNode: Plugin = {
+  name: "without-client-node",
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^@kubernetes\/client-node$/ }, ({ kind, resolveDir }) =>
-      kind === "require-call" ? { path: resolveDir, namespace: "narrow-client-node" } : undefined,
+    onResolve({ filter: /^@kubernetes\/client-node$/ }, ({ kind }) =>
+      kind === "require-call" ? { path: "client-node", namespace: "without-client-node" } : undefined,
     );
-    onLoad({ filter: /.*/, namespace: "narrow-client-node" }, ({ path }) => ({
+    onLoad({ filter: /.*/, namespace: "without-client-node" }, () => ({
       contents: CLIENT_NODE_FOR_OPERATOR,
-      resolveDir: path,
     }));
   },
 };
@@ -81,7 +82,7 @@ export async function bundleProgram(entry: string, folder: string): Promise<void
     format: "esm",
     conditions: ["source"],
     banner: { js: REQUIRE_BANNER },
-    plugins: [narrowClientNode, withoutTranslations, builtInModulesByRequire],
+    plugins: [withoutClientNode, withoutTranslations, builtInModulesByRequire],
     // Identifiers stay, so that a stack trace in a log can be read without source maps.
     minifySyntax: true,
     minifyWhitespace: true,

@@ -33,9 +33,10 @@ const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarn
 export type Plan = readonly (readonly Stage[])[];
 
 /** End-to-end cases that would not fit into the time that `npm test` has. */
-const AT_NIGHT = ["affinity", "families", "hostport", "inbound-deny", "install-uninstall"].map(
-  (name) => `**/${name}.e2e.test.ts`,
-);
+const AT_NIGHT = [
+  ...["affinity", "bounds", "deletion", "drain", "families", "hostport", "inbound-deny"],
+  "install-uninstall",
+].map((name) => `**/${name}.e2e.test.ts`);
 
 /** What `npm test` runs. */
 export const STAGES: Plan = [
