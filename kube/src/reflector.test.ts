@@ -134,7 +134,7 @@ test("a broken watch goes on at the last bookmark", async () => {
 
 test("silence is told by its name, and is no reason to list again", async () => {
   await reflect([page("5", []), watch([], failure("Idle")), watch([], "lasts")]);
-  expect(names()).toEqual(["relist", "synced", "watching", "idle", "backoff", "watching"]);
+  expect(names()).toEqual(["relist", "synced", "watching", "idle", "watching"]);
 });
 
 test("history that has expired once is listed again at once, time and again with growing pauses", async () => {

@@ -20,7 +20,10 @@ export type ReflectorEvent =
   | { readonly type: "bookmark"; readonly resourceVersion: string }
   /** The apiserver ended the watch in good order. */
   | { readonly type: "ended" }
-  /** Nothing came, not even a bookmark: the connection is taken for dead. */
+  /**
+   * Nothing came, not even a bookmark: the connection may be dead. Or nothing happens, and etcd does not tell its progress
+   * (--watch-progress-notify-interval), without which the apiserver has no bookmarks for what does not change.
+   */
   | { readonly type: "idle"; readonly error: KubeError }
   /** The connection broke, or the apiserver could not serve. */
   | { readonly type: "disconnected"; readonly error: unknown }
@@ -37,8 +40,6 @@ export interface ReflectorState {
   /** Whether the store has held a complete list at least once. */
   readonly synced: boolean;
   readonly resourceVersion: string | undefined;
-  /** When the apiserver was last heard, in milliseconds since the epoch. */
-  readonly lastContactAt: number | undefined;
 }
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -104,7 +105,6 @@ export class Reflector<T extends KubeObject> {
   #synced = false;
   #resourceVersion: string | undefined;
   #relistReason: "start" | "expired" | "refused" = "start";
-  #lastContactAt: number | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     const { resource, namespace, labelSelector, fieldSelector } = options;
@@ -118,7 +118,6 @@ export class Reflector<T extends KubeObject> {
       phase: this.#phase,
       synced: this.#synced,
       resourceVersion: this.#resourceVersion,
-      lastContactAt: this.#lastContactAt,
     };
   }
 
@@ -176,7 +175,6 @@ export class Reflector<T extends KubeObject> {
 
   #isListed(): void {
     this.#synced = true;
-    this.#lastContactAt = Date.now();
     this.#firstSync.resolve();
   }
 
@@ -198,7 +196,6 @@ export class Reflector<T extends KubeObject> {
     this.#tell({ type: "watching", resourceVersion });
     for await (const event of stream) {
       events += 1;
-      this.#lastContactAt = Date.now();
       // Not after a list: one that is followed by a watch that fails at once would go round without a pause.
       this.#backoff.reset();
       this.#take(event);
@@ -260,8 +257,12 @@ export class Reflector<T extends KubeObject> {
         this.#backoff.next();
         return;
       }
-    } else if (hasCode(error, "Idle")) {
+    } else if (hasCode(error, "Idle") && this.#phase === "watching") {
       this.#tell({ type: "idle", error });
+      // Should the apiserver be gone, the next attempt says so.
+      logger.debug({ kind: resource.kind }, "nothing came from the watch, it is begun anew");
+      this.#phase = "waiting";
+      return;
     } else if (error instanceof KubeError && isRefusal(error)) {
       this.#relist("refused");
       this.#tell({ type: "refused", error });

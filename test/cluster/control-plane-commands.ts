@@ -70,6 +70,8 @@ export function componentCommand(
         `--initial-cluster=default=${peerUrl}`,
         // A test cluster does not outlive its machine; waiting for the disk is most of etcd's time.
         "--unsafe-no-fsync",
+        // As kubeadm sets it: without it the apiserver has no bookmarks for what does not change.
+        "--watch-progress-notify-interval=5s",
         "--log-level=warn",
       ];
     }

@@ -1,7 +1,10 @@
 import type { Transport } from "@egress-nat/kube";
 
-/** How many requests the apiserver has answered, by verb: all but those for leases and events. */
+/** How many requests the apiserver has answered, by verb: all but those of {@link OTHERS}. */
 export type Requests = Readonly<Record<string, number>>;
+
+/** Leases and events, and the apiserver's own look at what addresses Services have, every few minutes. */
+const OTHERS = [/resource="(leases|events)"/, /resource="services",.*verb="LIST"/];
 
 const WRITES = ["POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"];
 
@@ -10,7 +13,7 @@ export async function requestsAnswered(transport: Transport): Promise<Requests> 
   const counts: Record<string, number> = {};
   for (const line of (await metrics(transport)).split("\n")) {
     const [, labels = "", count] = /^apiserver_request_total\{(.*)\} (.*)$/.exec(line) ?? [];
-    if (count === undefined || /resource="(leases|events)"/.test(labels)) continue;
+    if (count === undefined || OTHERS.some((others) => others.test(labels))) continue;
     const verb = /verb="(\w+)"/.exec(labels)?.[1] ?? "";
     counts[verb] = (counts[verb] ?? 0) + Number(count);
   }
