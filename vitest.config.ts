@@ -1,5 +1,4 @@
 import { defineConfig } from "vitest/config";
-import { WORKERS } from "./test/api/worker-control-plane.ts";
 import { SLOTS } from "./test/datapath/slots.ts";
 import DisruptiveLast from "./test/e2e/order.ts";
 
@@ -38,8 +37,6 @@ export default defineConfig({
         test: {
           ...onRealSystems,
           name: "api",
-          fileParallelism: true,
-          maxWorkers: WORKERS,
           include: ["*/src/**/*.api.test.ts", "test/**/*.api.test.ts"],
           globalSetup: "test/api/control-plane.ts",
         },

@@ -6,8 +6,7 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { execa } from "execa";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { kubectlBinary } from "../../test/cluster/kubectl.ts";
 import { API_GROUP, API_VERSION } from "./names.ts";
 import { EGRESS_RESOURCE, SLICE_RESOURCE } from "./resource.ts";
@@ -20,7 +19,7 @@ let transport: Transport;
 
 beforeAll(async () => {
   kubectl = await kubectlBinary();
-  const credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   const ignore = () => undefined;
   transport = createTransport({
     credentials,
@@ -45,7 +44,7 @@ async function dryRun(resource: Resource, object: object): Promise<string> {
 }
 
 function run(args: readonly string[], input?: object) {
-  return execa(kubectl, [`--kubeconfig=${controlPlane().kubeconfig}`, ...args], {
+  return execa(kubectl, [`--kubeconfig=${inject("kubeconfig")}`, ...args], {
     reject: false,
     all: true,
     ...(input && { input: JSON.stringify(input) }),

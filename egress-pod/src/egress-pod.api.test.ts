@@ -22,8 +22,7 @@ import {
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
 import { EgressPod } from "./egress-pod.ts";
 import type { GatewayPort } from "./gateway-sync.ts";
 import { Metrics } from "./metrics.ts";
@@ -74,7 +73,7 @@ const egresses = () => new ResourceClient(transport, EGRESS_RESOURCE, (raw) => E
 const slices = () => new ResourceClient(transport, SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw));
 
 beforeAll(async () => {
-  const credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   transport = createTransport({ credentials, logger });
 });
 

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { type KubeObject, type Resource, resourcePath } from "./resource.ts";
@@ -95,7 +94,7 @@ const role = {
 let transport: Transport;
 
 beforeAll(async () => {
-  const credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   transport = createTransport({ credentials, logger: silentLogger });
 });
 

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import { EventRecorder, type RecordedEvent } from "./event-recorder.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { FakeClock } from "./testing/fake-clock.ts";
@@ -14,7 +13,7 @@ let recorder: EventRecorder;
 let event: RecordedEvent;
 
 beforeAll(async () => {
-  const credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   transport = createTransport({ credentials, logger: silentLogger });
 });
 

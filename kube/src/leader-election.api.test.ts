@@ -1,5 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import type { Credentials } from "./credentials.ts";
 import { LeaderElector } from "./leader-election.ts";
 import { loadCredentials } from "./load-credentials.ts";
@@ -17,7 +16,7 @@ let lease: string;
 let candidates: Candidate[];
 
 beforeAll(async () => {
-  credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+  credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   direct = createTransport({ credentials, logger: silentLogger });
   namespace = await createNamespace(direct, "leader-election");
 });

@@ -1,5 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { apiserver, controlPlane } from "../../test/api/worker-control-plane.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
+import { apiserver } from "../../test/api/apiserver.ts";
 import type { Credentials } from "./credentials.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { Reflector, type ReflectorEvent } from "./reflector.ts";
@@ -20,7 +20,7 @@ let client: ResourceClient<ConfigMap>;
 let namespace: string;
 
 beforeAll(async () => {
-  credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+  credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   direct = createTransport({ credentials, logger: silentLogger });
   client = configMaps(direct);
 });
@@ -139,7 +139,7 @@ test("where history was compacted away it lists again and tells the differences"
   await put("three", "3");
   await put("one", "1b");
   await remove("two");
-  await new Etcd(controlPlane().etcdUrl).compact();
+  await new Etcd(inject("etcdUrl")).compact();
   // The apiserver remembers recent changes by itself; a new one does not.
   await apiserver.kill();
   await apiserver.start();

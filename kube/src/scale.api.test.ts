@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { loadCredentials } from "./load-credentials.ts";
 import { Reflector } from "./reflector.ts";
 import { CONFIG_MAP_RESOURCE, type KubeObject } from "./resource.ts";
@@ -32,7 +31,7 @@ let namespace: string;
 const stop = new AbortController();
 
 beforeAll(async () => {
-  const credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   transport = createTransport({ credentials, logger: silentLogger });
   namespace = await createNamespace(transport, "scale");
 });
@@ -72,7 +71,7 @@ function reflect(store: Store<Trimmed>, onParse: () => void = () => undefined): 
 }
 
 test(`${OBJECTS} objects arrive by watch and by list, and only what is kept of them costs memory`, async () => {
-  const etcd = new Etcd(controlPlane().etcdUrl);
+  const etcd = new Etcd(inject("etcdUrl"));
   const prefix = `/registry/configmaps/${namespace}/`;
   const watched = new Store<Trimmed>();
   const watcher = reflect(watched);

@@ -1,9 +1,8 @@
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
 import { z } from "zod";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
 import type { Credentials } from "./credentials.ts";
 import { inClusterCredentials } from "./in-cluster-credentials.ts";
 import { loadCredentials } from "./load-credentials.ts";
@@ -17,7 +16,7 @@ let admin: Transport;
 let namespace: string;
 
 beforeAll(async () => {
-  credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+  credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   admin = createTransport({ credentials, logger: silentLogger });
   namespace = await createNamespace(admin, "transport");
 });

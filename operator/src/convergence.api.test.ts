@@ -1,9 +1,8 @@
 import { EGRESS_LABEL, EGRESS_RESOURCE } from "@egress-nat/crds";
 import { createTransport, hasCode, loadCredentials, type Transport } from "@egress-nat/kube";
 import fc from "fast-check";
-import { test } from "vitest";
+import { inject, test } from "vitest";
 import { TcpProxy } from "../../kube/src/testing/tcp-proxy.ts";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
 import { settingsFrom } from "../../test/e2e/kit/settings.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { Playground, silentLogger } from "./testing/cluster.ts";
@@ -59,8 +58,8 @@ class Scene implements AsyncDisposable {
   }
 
   static async open(): Promise<Scene> {
-    const play = await Playground.create(controlPlane().kubeconfig);
-    const credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+    const play = await Playground.create(inject("kubeconfig"));
+    const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
     const proxy = await TcpProxy.to(credentials.server);
     const transport = createTransport({ credentials: proxy.reach(credentials), logger: silentLogger });
     return new Scene(play, proxy, transport);

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { describe, expect, test } from "vitest";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
+import { describe, expect, inject, test } from "vitest";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
 import { Playground } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";
@@ -33,7 +32,7 @@ const SIMPLIFICATION: Change = {
 
 /** What comes of the change when nobody is killed. */
 async function undisturbed({ before, change }: Change): Promise<object> {
-  using play = await Playground.create(controlPlane().kubeconfig);
+  using play = await Playground.create(inject("kubeconfig"));
   const { transport, namespace } = play;
   await using _ = RunningOperator.start(confinedTo(namespace, transport), namespace);
   await before(play);
@@ -50,7 +49,7 @@ async function killedAt(
   { before, change }: Change,
   expected: object,
 ): Promise<boolean> {
-  using play = await Playground.create(controlPlane().kubeconfig);
+  using play = await Playground.create(inject("kubeconfig"));
   const { namespace } = play;
   const transport = confinedTo(namespace, play.transport);
   const mortal = new MortalTransport(transport);

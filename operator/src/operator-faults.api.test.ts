@@ -1,8 +1,8 @@
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type Transport } from "@egress-nat/kube";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { Etcd } from "../../kube/src/testing/etcd.ts";
-import { apiserver, controlPlane, etcd } from "../../test/api/worker-control-plane.ts";
+import { apiserver, etcd } from "../../test/api/apiserver.ts";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
 import { Playground, silentLogger } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";
@@ -25,8 +25,8 @@ let timeoutMs: number | undefined;
 
 beforeEach(async () => {
   timeoutMs = undefined;
-  play = await Playground.create(controlPlane().kubeconfig);
-  proxy = await FaultProxy.to(await loadCredentials({ kubeconfig: controlPlane().kubeconfig }));
+  play = await Playground.create(inject("kubeconfig"));
+  proxy = await FaultProxy.to(await loadCredentials({ kubeconfig: inject("kubeconfig") }));
   transport = createTransport({ credentials: proxy.credentials, logger: silentLogger });
   const { namespace } = play;
   operator = RunningOperator.start(impatient(confinedTo(namespace, transport)), namespace);
@@ -178,7 +178,7 @@ describe("watches", () => {
     await play.createEgress("replaced", { replicas: 3 });
     await play.createEgress("added");
     await play.delete(service, "damaged");
-    await new Etcd(controlPlane().etcdUrl).compact();
+    await new Etcd(inject("etcdUrl")).compact();
     // The apiserver remembers recent changes by itself; a new one does not.
     try {
       await apiserver.kill();

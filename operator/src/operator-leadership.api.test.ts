@@ -1,6 +1,5 @@
 import type { Resource, Transport } from "@egress-nat/kube";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
+import { afterEach, beforeEach, expect, inject, test } from "vitest";
 import { Playground } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";
 import { caughtUp, expectAsFresh } from "./testing/fresh-outcome.ts";
@@ -31,7 +30,7 @@ let isLeaseOutOfReach: boolean;
 /** Two candidates, of whom `first` leads. */
 beforeEach(async () => {
   isLeaseOutOfReach = false;
-  play = await Playground.create(controlPlane().kubeconfig);
+  play = await Playground.create(inject("kubeconfig"));
   const { namespace } = play;
   const transport = confinedTo(namespace, play.transport);
   first = RunningOperator.start(partlyBroken(transport), namespace, "first");

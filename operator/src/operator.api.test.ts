@@ -5,8 +5,7 @@ import {
   NAMESPACE_RESOURCE,
   NODE_RESOURCE,
 } from "@egress-nat/kube";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { controlPlane } from "../../test/api/worker-control-plane.ts";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { SERVICE_CIDR_RESOURCE } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
 import { Playground } from "./testing/cluster.ts";
@@ -23,7 +22,7 @@ const ALL = [...WITHOUT_BUDGET, "disruptionBudget"];
 let play: Playground;
 
 beforeAll(async () => {
-  play = await Playground.create(controlPlane().kubeconfig);
+  play = await Playground.create(inject("kubeconfig"));
 });
 
 afterAll(() => play.transport.close());
@@ -380,7 +379,7 @@ describe("operators that come and go", () => {
   let other: Playground;
 
   beforeAll(async () => {
-    other = await Playground.create(controlPlane().kubeconfig);
+    other = await Playground.create(inject("kubeconfig"));
   });
 
   afterAll(() => other.transport.close());

@@ -1,12 +1,12 @@
 import { execa } from "execa";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { kubectlBinary } from "../cluster/kubectl.ts";
-import { apiserver, controlPlane, etcd } from "./worker-control-plane.ts";
+import { apiserver, etcd } from "./apiserver.ts";
 
 async function readyz(): Promise<boolean> {
   const { exitCode } = await execa(
     await kubectlBinary(),
-    [`--kubeconfig=${controlPlane().kubeconfig}`, "get", "--raw=/readyz", "--request-timeout=2s"],
+    [`--kubeconfig=${inject("kubeconfig")}`, "get", "--raw=/readyz", "--request-timeout=2s"],
     { reject: false },
   );
   return exitCode === 0;

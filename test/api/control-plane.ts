@@ -11,7 +11,18 @@ import { kubectlBinary } from "../cluster/kubectl.ts";
 import { exists } from "../system/cache.ts";
 import { freePorts } from "../system/free-ports.ts";
 import { waitUntil } from "../system/wait-until.ts";
-import { type ControlPlaneAction, WORKERS, type WorkerControlPlane } from "./worker-control-plane.ts";
+import type { ControlPlaneAction } from "./apiserver.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Path of an administrator's kubeconfig. */
+    kubeconfig: string;
+    /** URL of etcd, plain HTTP. */
+    etcdUrl: string;
+    /** Where `apiserver.ts` sends what should happen to the apiserver and etcd. */
+    controlPlaneHandle: string;
+  }
+}
 
 const CRDS = join(import.meta.dirname, "../../crds/crds");
 
@@ -49,39 +60,18 @@ export async function startApiserver(folder: string): Promise<ControlPlane> {
   return controlPlane;
 }
 
-/** vitest's globalSetup of `*.api.test.ts`: real apiservers with the project's CRDs, gone when the tests are. */
+/** vitest's globalSetup of `*.api.test.ts`: a real apiserver with the project's CRDs, gone when the tests are. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), "egress-nat-api-"));
-  const workers = Array.from({ length: WORKERS }, (_, index) => join(folder, `worker-${index + 1}`));
-  const served = await Promise.all(workers.map(serveControlPlane));
-  project.provide(
-    "controlPlanes",
-    served.map(({ workerControlPlane }) => workerControlPlane),
-  );
-  return async () => {
-    await Promise.all(served.map(({ end }) => end()));
-    await rm(folder, { recursive: true, force: true });
-  };
-}
-
-interface Served {
-  readonly workerControlPlane: WorkerControlPlane;
-  readonly end: () => Promise<void>;
-}
-
-async function serveControlPlane(folder: string): Promise<Served> {
   const controlPlane = await startApiserver(folder);
-  const { kubeconfig, etcdUrl } = controlPlane;
   const handle = await serveHandle(controlPlane);
-  return {
-    workerControlPlane: {
-      ...{ kubeconfig, etcdUrl },
-      handleUrl: `http://127.0.0.1:${(handle.address() as AddressInfo).port}`,
-    },
-    end: async () => {
-      handle.close();
-      await controlPlane.stop();
-    },
+  project.provide("kubeconfig", controlPlane.kubeconfig);
+  project.provide("etcdUrl", controlPlane.etcdUrl);
+  project.provide("controlPlaneHandle", `http://127.0.0.1:${(handle.address() as AddressInfo).port}`);
+  return async () => {
+    handle.close();
+    await controlPlane.stop();
+    await rm(folder, { recursive: true, force: true });
   };
 }
 

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { EGRESS_LABEL, NODE_LABEL, sliceName } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type Transport } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { controlPlane } from "../api/worker-control-plane.ts";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { waitUntil } from "../system/wait-until.ts";
 import { apiVersion, InstalledChart } from "./installed-chart.ts";
 import { startOperator } from "./running-operator.ts";
@@ -19,7 +18,7 @@ let transport: Transport;
 
 beforeAll(async () => {
   transport = createTransport({
-    credentials: await loadCredentials({ kubeconfig: controlPlane().kubeconfig }),
+    credentials: await loadCredentials({ kubeconfig: inject("kubeconfig") }),
     logger,
   });
   chart = await InstalledChart.in(NAMESPACE);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { controlPlane } from "../api/worker-control-plane.ts";
+import { inject } from "vitest";
 import { kubernetesBinary } from "../cluster/kubernetes-binary.ts";
 import { BackgroundProcess } from "../system/process.ts";
 
@@ -19,7 +19,7 @@ export async function startControllers(
   const controllers = await BackgroundProcess.start({
     name: "controller-manager",
     command: [
-      ...[await kubernetesBinary(), "kube-controller-manager", `--kubeconfig=${controlPlane().kubeconfig}`],
+      ...[await kubernetesBinary(), "kube-controller-manager", `--kubeconfig=${inject("kubeconfig")}`],
       ...[`--controllers=${names.join(",")}`, "--use-service-account-credentials", "--leader-elect=false"],
       ...["--secure-port=0", ...flags],
     ],

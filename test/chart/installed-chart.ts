@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { API_GROUP, API_VERSION, EGRESS_LABEL, labelValue, NODE_LABEL, sliceName } from "@egress-nat/crds";
 import { execa } from "execa";
+import { inject } from "vitest";
 import { stringify } from "yaml";
-import { controlPlane } from "../api/worker-control-plane.ts";
 import { kubectlBinary } from "../cluster/kubectl.ts";
 import { render } from "./render.ts";
 
@@ -55,7 +55,7 @@ export class InstalledChart {
 
   /** Runs kubectl, as an administrator where no other kubeconfig is named. */
   run(args: readonly string[], options: { input?: string; kubeconfig?: string } = {}) {
-    const { input, kubeconfig = controlPlane().kubeconfig } = options;
+    const { input, kubeconfig = inject("kubeconfig") } = options;
     return execa(this.#kubectl, [`--kubeconfig=${kubeconfig}`, ...args], {
       reject: false,
       all: true,

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { execa } from "execa";
-import { afterAll, describe, expect, test } from "vitest";
-import { controlPlane } from "../api/worker-control-plane.ts";
+import { afterAll, describe, expect, inject, test } from "vitest";
 import { kubectlBinary } from "../cluster/kubectl.ts";
 import type { Rendered } from "./render.ts";
 
@@ -15,7 +14,7 @@ afterAll(async () => {
 });
 
 async function kubectl(...args: readonly string[]) {
-  return execa(await kubectlBinary(), [`--kubeconfig=${controlPlane().kubeconfig}`, ...args], {
+  return execa(await kubectlBinary(), [`--kubeconfig=${inject("kubeconfig")}`, ...args], {
     reject: false,
     all: true,
   });

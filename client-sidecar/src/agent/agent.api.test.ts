@@ -25,8 +25,7 @@ import {
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { controlPlane } from "../../../test/api/worker-control-plane.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
 import { NodeState } from "../state/node-state.ts";
 import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeGateways } from "../testing/fake-gateways.ts";
@@ -58,7 +57,7 @@ let events: PodEvent[];
 let agent: { readonly stop: () => Promise<void> } | undefined;
 
 beforeAll(async () => {
-  const credentials = await loadCredentials({ kubeconfig: controlPlane().kubeconfig });
+  const credentials = await loadCredentials({ kubeconfig: inject("kubeconfig") });
   transport = createTransport({ credentials, logger });
   slices = new ResourceClient(transport, SLICE_RESOURCE, parseSlice);
   plugin = await CompiledPlugin.compile();

@@ -6,8 +6,7 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { controlPlane } from "../../../test/api/worker-control-plane.ts";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { removeStartupTaint, TaintedNode } from "./startup-taint.ts";
 
 const KEY = "example.com/not-ready";
@@ -20,7 +19,7 @@ let nodes: ResourceClient<TaintedNode>;
 
 beforeAll(async () => {
   transport = createTransport({
-    credentials: await loadCredentials({ kubeconfig: controlPlane().kubeconfig }),
+    credentials: await loadCredentials({ kubeconfig: inject("kubeconfig") }),
     logger,
   });
   nodes = new ResourceClient(transport, NODE_RESOURCE, (raw) => TaintedNode.parse(raw));

@@ -1,6 +1,5 @@
 import { pause, type Resource } from "@egress-nat/kube";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { controlPlane } from "../../../test/api/worker-control-plane.ts";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { Playground, silentLogger } from "../testing/cluster.ts";
 import { installationFindings } from "./installation-check.ts";
 import { refuseWhileEgressesExist } from "./uninstall-check.ts";
@@ -26,7 +25,7 @@ const signal = AbortSignal.timeout(240_000);
 let play: Playground;
 
 beforeAll(async () => {
-  play = await Playground.create(controlPlane().kubeconfig);
+  play = await Playground.create(inject("kubeconfig"));
 });
 
 afterAll(() => play.transport.close());

@@ -1,8 +1,7 @@
 /** What should become of a namespace: what an operator makes of its state that starts with nothing, elsewhere. */
 
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
-import { expect } from "vitest";
-import { controlPlane } from "../../../test/api/worker-control-plane.ts";
+import { expect, inject } from "vitest";
 import { CHILD_RESOURCES } from "../egress/children/index.ts";
 import { Playground } from "./cluster.ts";
 import { confinedTo } from "./confined-transport.ts";
@@ -20,7 +19,7 @@ export async function caughtUp(play: Playground): Promise<void> {
 
 /** The outcome of the same Egresses, and the same objects in their way, in a new namespace under a new operator. */
 export async function freshOutcome(play: Playground): Promise<Outcome> {
-  using elsewhere = await Playground.create(controlPlane().kubeconfig);
+  using elsewhere = await Playground.create(inject("kubeconfig"));
   const { foreigners } = await outcomeOf(play);
   for (const { child, object } of foreigners) await elsewhere.create(CHILD_RESOURCES[child], object);
   for (const { metadata, spec } of await play.list(EGRESS_RESOURCE)) {
