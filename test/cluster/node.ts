@@ -144,7 +144,7 @@ export class ClusterNode {
     }
   }
 
-  /** No more than the machine has for each node: emulated processors that wait for each other are slower than fewer. */
+  /** No more than the machine has for each node. */
   get #cpus(): number {
     const share = Math.floor(availableParallelism() / this.#cluster.nodes.length);
     return Math.max(1, Math.min(share, MAX_CPUS));

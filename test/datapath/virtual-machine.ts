@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { needCommands } from "../system/debian-packages.ts";
 import { VirtualMachine } from "../vm/virtual-machine.ts";
-import { MAKE_SLOTS } from "./slots.ts";
+import { MAKE_SLOTS, SLOTS } from "./slots.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -23,9 +23,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     name: "datapath",
     folder,
     memoryMiB: 2048,
-    // The kernel patches its code whenever the last rule set goes or the first one comes (static keys). Where another
-    // emulated processor runs that code meanwhile, it may keep what it had translated and never get past it.
-    cpus: 1,
+    cpus: SLOTS,
     lifetime: "owner",
     shares: [folder],
   });

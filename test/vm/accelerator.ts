@@ -28,6 +28,11 @@ const EMULATION_BY_COUNT: Accelerator = [
   ...EMULATED_CPU,
 ];
 
+/** Whether the guest's instructions are translated, and not run by the processor. */
+export function isEmulation(accelerator: Accelerator): boolean {
+  return accelerator !== KVM;
+}
+
 /**
  * The fastest way here: KVM where a stock kernel boots under it, else software emulation. /dev/kvm says little: inside
  * another virtual machine it may be there and hang a guest, so a boot is tried, with a time limit. The answer holds until

@@ -4,7 +4,7 @@ import { needCommands } from "../system/debian-packages.ts";
 import { TestBedError } from "../system/failure.ts";
 import { BackgroundProcess } from "../system/process.ts";
 import { waitUntil } from "../system/wait-until.ts";
-import { type Accelerator, accelerator } from "./accelerator.ts";
+import { type Accelerator, accelerator, isEmulation } from "./accelerator.ts";
 import { type ExecOptions, type ExecResult, exec, run } from "./exec-channel.ts";
 import { GUEST_MODULES } from "./kernel-modules.ts";
 import { type VirtualMachineKit, vmKit } from "./kit.ts";
@@ -20,6 +20,11 @@ export interface VirtualMachineOptions {
   /** State folder; several machines may share one. */
   readonly folder: string;
   readonly memoryMiB: number;
+  /**
+   * Where it is emulated it has one all the same. The kernel patches its own code (static keys), for instance whenever the
+   * last nftables rule set goes or the first one comes: another emulated processor that runs that code meanwhile may keep
+   * what it had translated, and never get past it. And emulated processors that wait for each other are slow.
+   */
   readonly cpus: number;
   /**
    * Where it is emulated, its clock counts what it executes, 2 ns for each instruction, so that what else runs on the host
@@ -181,6 +186,7 @@ export function qemuCommand(
   accelerator: Accelerator,
 ): readonly string[] {
   const { taps = [], disks = [], shares = [], kernelParameters: given = [] } = options;
+  const cpus = isEmulation(accelerator) ? 1 : options.cpus;
   const share = (path: string, tag: string, flags: string): readonly string[] => [
     "-virtfs",
     `local,path=${path},mount_tag=${tag},id=${tag},security_model=none,multidevs=remap${flags}`,
@@ -210,7 +216,7 @@ export function qemuCommand(
     ...Object.entries(environment).map(([name, value]) => `"${name}=${value}"`),
   ];
   return [
-    ...["qemu-system-x86_64", "-machine", "q35", ...accelerator, "-smp", String(options.cpus)],
+    ...["qemu-system-x86_64", "-machine", "q35", ...accelerator, "-smp", String(cpus)],
     ...["-m", `${options.memoryMiB}M`, "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio"],
     ...["-kernel", kit.kernel, "-initrd", kit.initrd, "-append", kernelParameters.join(" ")],
     ...share("/", "root", ",readonly=on"),
