@@ -65,7 +65,7 @@ async function makeRoom(): Promise<void> {
   }
 }
 
-function worldOf(cluster: Cluster, { image, long }: Settings): World {
+function worldOf(cluster: Cluster, { image, long, proxyMode }: Settings): World {
   const { wide, narrow, narrowTen, lowMtu, metadata } = cluster.plan.internet;
   const program = [process.execPath, "--conditions=source", CLUSTER_PROGRAM];
   return {
@@ -74,6 +74,7 @@ function worldOf(cluster: Cluster, { image, long }: Settings): World {
     nodes: cluster.nodes.map(({ name }) => name),
     image,
     long,
+    proxyMode,
     internet: { wide, narrow, narrowTen, lowMtu, metadata, inside: cluster.insideInternet },
     apiserver: {
       stop: [...program, "stop", "apiserver", "--name", cluster.name],

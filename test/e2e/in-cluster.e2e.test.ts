@@ -2,7 +2,10 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { MALLORYS_SERVICE } from "./kit/cast.ts";
 import type { BothFamilies } from "./kit/internet.ts";
-import { nodeOf, player, serviceOf } from "./kit/world.ts";
+import { nodeOf, player, serviceOf, world } from "./kit/world.ts";
+
+/** Where kube-proxy tells how it works, on each node's loopback. */
+const PROXY_MODE_URL = "http://127.0.0.1:10249/proxyMode";
 
 const Resolved = z.object({ addresses: z.array(z.string()) });
 
@@ -39,6 +42,16 @@ describe.each(["alice", "carol"] as const)("inside the cluster, %s", (name) => {
     expect(new Set(addresses)).toEqual(new Set(addressesOf(await serviceOf(MALLORYS_SERVICE.metadata))));
   });
 });
+
+test.skipIf(world.proxyMode === undefined)(
+  "Services are kube-proxy's, in the mode that was asked for",
+  async () => {
+    for (const name of ["alice", "bob"] as const) {
+      const node = await nodeOf(await player(name));
+      expect(await node.run(`curl --silent --fail ${PROXY_MODE_URL}`)).toBe(world.proxyMode);
+    }
+  },
+);
 
 function addressesOf(...targets: readonly BothFamilies[]): string[] {
   return targets.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);

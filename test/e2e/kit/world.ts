@@ -10,6 +10,7 @@ import { ProbePod } from "../../workload/probe-pod.ts";
 import { CAST } from "./cast.ts";
 import { type BothFamilies, Internet, type InternetAccess } from "./internet.ts";
 import { NAMESPACE } from "./names.ts";
+import type { Settings } from "./settings.ts";
 
 /** What the global setup made and every test file finds: plain data, as it crosses a process boundary. */
 export interface World {
@@ -20,6 +21,8 @@ export interface World {
   readonly nodes: readonly string[];
   /** Image of the test pods. */
   readonly image: string;
+  /** How kube-proxy was told to work; absent on a cluster that is not the tests' own. */
+  readonly proxyMode?: Settings["proxyMode"];
   /** Absent on a cluster that is not the tests' own. */
   readonly internet?: InternetAccess;
   /** Commands that stop and start the apiserver; absent on a cluster that is not the tests' own. */
