@@ -75,11 +75,9 @@ interface LeaseObject {
   };
 }
 
-const readLease = (): Promise<LeaseObject> =>
-  direct.request({
-    method: "GET",
-    path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${lease}`,
-  });
+const leasePath = () => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${lease}`;
+
+const readLease = (): Promise<LeaseObject> => direct.request({ method: "GET", path: leasePath() });
 
 test("one of two candidates leads, and keeps the lead beyond its lease's duration", async () => {
   const one = new Candidate("one");
@@ -109,6 +107,20 @@ test("a leader that is told to stop hands over at once, when its work has ended"
   const { spec } = await readLease();
   expect(spec).toMatchObject({ holderIdentity: "two", leaseTransitions: 1 });
   expect(spec.renewTime).toMatch(/\.\d{6}Z$/);
+});
+
+test("a leader whose lease was written without its knowledge releases it all the same", async () => {
+  const one = new Candidate("one");
+  await eventually(() => one.elector.isLeader);
+  // As its own renewal is, where the answer was lost.
+  await direct.request({
+    method: "PATCH",
+    path: leasePath(),
+    contentType: "application/merge-patch+json",
+    body: { metadata: { labels: { written: "yes" } } },
+  });
+  await one.stop();
+  expect((await readLease()).spec.holderIdentity).toBe("");
 });
 
 test("a leader that cannot renew stops before another one leads, and leads again later", async () => {

@@ -214,8 +214,9 @@ export class LeaderElector {
   async #release(): Promise<void> {
     const { logger, identity, name } = this.#options;
     try {
-      const current = this.#observed?.lease;
-      if (!current) return;
+      // Not as last seen: the answer to the last renewal may have been lost.
+      const current = await this.#read(RELEASE_TIMEOUT_MS);
+      if (current?.spec.holderIdentity !== identity) return;
       const now = microTime();
       const spec = {
         ...current.spec,
