@@ -31,6 +31,11 @@ const invalid = new KubeError("PATCH: 422 Invalid: spec.template", {
   status: 422,
   retryable: false,
 });
+const failing = new KubeError("PATCH: 500 InternalError: failed calling webhook", {
+  code: "InternalError",
+  status: 500,
+  retryable: true,
+});
 const notFound = new KubeError("PATCH: 404 NotFound", { code: "NotFound", status: 404, retryable: false });
 
 /** A cluster with one Egress, and a record of what was written. */
@@ -141,12 +146,15 @@ describe("reconciling an Egress", () => {
     expect(world.statuses).toEqual([]);
   });
 
-  test("goes on after a child that is refused, says so, and tries again", async () => {
-    const world = new FakeWorld({ service: invalid });
-    await expect(reconcile(world)).rejects.toBe(invalid);
-    expect(world.applied).toContain("deployment");
-    expect(degraded(world)).toBe("ChildRefused");
-  });
+  test.each([invalid, failing])(
+    "goes on after a child that meets $message, says so, and tries again",
+    async (answer) => {
+      const world = new FakeWorld({ service: answer });
+      await expect(reconcile(world)).rejects.toBe(answer);
+      expect(world.applied).toContain("deployment");
+      expect(degraded(world)).toBe("ChildRefused");
+    },
+  );
 
   test("keeps the addresses of a Service whose change is refused: its clients go on", async () => {
     const egress = anEgress({});

@@ -14,6 +14,8 @@ import { egressStatus, type Problem } from "./status.ts";
 /** An object in the way has no label of ours, so no watch tells when it is gone. */
 const CONFLICT_RECHECK_MS = 30_000;
 
+const INTERNAL_ERROR = 500;
+
 /** What the reconciler sees and does; all of it is injected. */
 export interface EgressWorld {
   egress(key: string): Egress | undefined;
@@ -157,10 +159,15 @@ async function attemptStep(
     if (error instanceof NameConflict) {
       return { step, result: undefined, problem: { reason: "NameConflict", message: error.message } };
     }
-    if (!(error instanceof KubeError) || error.retryable || error.status === undefined) throw error;
+    if (!(error instanceof KubeError) || !isAboutTheChild(error)) throw error;
     const problem = { reason: "ChildRefused", message: error.message } as const;
     return { step, result: observed[child], problem, refusal: error };
   }
+}
+
+/** An answer that is no, or a failure of what the API server asks about this object: a webhook, most of the time. */
+function isAboutTheChild({ status, retryable }: KubeError): boolean {
+  return status !== undefined && (!retryable || status === INTERNAL_ERROR);
 }
 
 async function takeStep(
