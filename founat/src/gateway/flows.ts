@@ -1,7 +1,7 @@
 import { FAMILIES } from "../family.ts";
 import type { Step } from "../step.ts";
 
-/** The steps whose output {@link masqueradedSources} takes. */
+/** The steps whose output {@link masqueradedSources} and {@link liveFlows} take. */
 export const READ_FLOWS: readonly Step[] = FAMILIES.map((family) => ({
   file: "conntrack",
   args: ["-L", "-f", family],
@@ -13,20 +13,25 @@ const FLOW = /^(.*?)\bsrc=(\S+) .*?\bsrc=\S+ dst=(\S+)/gm;
 /** TCP that has nothing more to say (nf_conntrack_proto_tcp.c); of a flow in the flowtable no state is listed. */
 const OVER = /\b(?:TIME_WAIT|CLOSE)\b/;
 
-/** The sources of flows that leave with another address: those of clients, for a gateway masquerades nothing else. */
+/** The sources of flows that leave with another address. */
 export function masqueradedSources(listings: readonly string[]): ReadonlySet<string> {
   const sources = new Set<string>();
-  for (const listing of listings) {
-    for (const [, , source = "", replyTo = ""] of listing.matchAll(FLOW)) {
-      if (source !== replyTo) sources.add(source);
-    }
-  }
+  for (const { source } of clientFlows(listings)) sources.add(source);
   return sources;
 }
 
 /** How many flows of clients are not over. */
 export function liveFlows(listings: readonly string[]): number {
-  return listings
-    .flatMap((listing) => [...listing.matchAll(FLOW)])
-    .filter(([, state = "", source, replyTo]) => source !== replyTo && !OVER.test(state)).length;
+  let live = 0;
+  for (const { state } of clientFlows(listings)) if (!OVER.test(state)) live += 1;
+  return live;
+}
+
+/** Those that leave with another address: a gateway masquerades nothing else. There may be very many. */
+function* clientFlows(listings: readonly string[]): Generator<{ state: string; source: string }> {
+  for (const listing of listings) {
+    for (const [, state = "", source = "", replyTo = ""] of listing.matchAll(FLOW)) {
+      if (source !== replyTo) yield { state, source };
+    }
+  }
 }
