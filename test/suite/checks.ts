@@ -1,5 +1,6 @@
 import { execa } from "execa";
 import { Listr, PRESET_TIMER } from "listr2";
+import type { StageContext } from "./stage.ts";
 import type { Tally } from "./tally.ts";
 
 /** One command that passes or fails as a whole. */
@@ -11,9 +12,12 @@ export interface Check {
 /**
  * Runs checks side by side, shows the output of those that failed, and counts them.
  *
- * @param signal ends the commands
+ * @param context where they run, what ends them, and whether others write to the terminal meanwhile
  */
-export async function runChecks(checks: readonly Check[], root: string, signal: AbortSignal): Promise<Tally> {
+export async function runChecks(
+  checks: readonly Check[],
+  { root, signal, amongOthers }: Pick<StageContext, "root" | "signal" | "amongOthers">,
+): Promise<Tally> {
   const complaints: string[] = [];
   const tasks = new Listr(
     checks.map(({ title, command: [file, ...args] }) => ({
@@ -35,6 +39,7 @@ export async function runChecks(checks: readonly Check[], root: string, signal: 
     {
       concurrent: 2,
       exitOnError: false,
+      renderer: amongOthers ? "simple" : "default",
       rendererOptions: { timer: PRESET_TIMER, showErrorMessage: false, collapseErrors: true },
       fallbackRendererOptions: { timer: PRESET_TIMER },
     },

@@ -2,7 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Argument, program } from "commander";
-import { NIGHTLY_STAGES, type Plan, STAGES, type Stage, type StageContext } from "./stages.ts";
+import type { Plan, Stage, StageContext } from "./stage.ts";
+import { NIGHTLY_STAGES, STAGES } from "./stages.ts";
 import { type StageResult, summary } from "./summary.ts";
 import type { Tally } from "./tally.ts";
 

@@ -5,32 +5,11 @@ import { CLUSTER } from "../e2e/kit/names.ts";
 import { settingsFrom } from "../e2e/kit/settings.ts";
 import { UPGRADED } from "../upgrade/names.ts";
 import { runChecks } from "./checks.ts";
+import type { Plan, Stage, StageContext } from "./stage.ts";
 import { sum, type Tally } from "./tally.ts";
 import { runVitest } from "./vitest.ts";
 
-/** What a stage may use: the checkout, a folder that is removed afterwards, and what the user asked for. */
-export interface StageContext {
-  readonly root: string;
-  readonly scratch: string;
-  readonly signal: AbortSignal;
-  /** For vitest: parts of file names. */
-  readonly filters: readonly string[];
-  /** Lets the formatter and the linters repair what they can. */
-  readonly fix: boolean;
-  /** Other stages run at the same time: the stage's name is to stand before each line of its output. */
-  readonly amongOthers: boolean;
-}
-
-export interface Stage {
-  readonly name: string;
-  readonly summary: string;
-  readonly run: (context: StageContext) => Promise<Tally>;
-}
-
 const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarning"] as const;
-
-/** Steps one after the other; the stages of a step run at the same time. */
-export type Plan = readonly (readonly Stage[])[];
 
 /** End-to-end cases that would not fit into the time that `npm test` has. */
 const AT_NIGHT = [
@@ -40,15 +19,17 @@ const AT_NIGHT = [
 
 /** What `npm test` runs. */
 export const STAGES: Plan = [
-  [{ name: "lint", summary: "types, format, lint rules, generated files", run: lint }],
-  [vitestStage("unit", "each workspace by itself, no kernel and no cluster")],
+  [
+    { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
+    vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
+  ],
   [
     {
       name: "chart",
       summary: "helm lint",
-      run: async ({ root, signal }) => {
+      run: async (context) => {
         const command = [await helmBinary(), "lint", "--strict", "config/helm/egress-nat"] as const;
-        return runChecks([{ title: "helm lint --strict", command }], root, signal);
+        return runChecks([{ title: "helm lint --strict", command }], context);
       },
     },
   ],
@@ -83,9 +64,10 @@ export const NIGHTLY_STAGES: Plan = [
   ],
 ];
 
-async function lint({ root, signal, fix }: StageContext): Promise<Tally> {
+async function lint(context: StageContext): Promise<Tally> {
   // Types come first: they write the declarations that the promise rules read.
-  const types = await runChecks([{ title: "types", command: ["tsc", "-b"] }], root, signal);
+  const types = await runChecks([{ title: "types", command: ["tsc", "-b"] }], context);
+  const { fix } = context;
   const others = await runChecks(
     [
       { title: "format and lint rules", command: ["biome", "check", ...(fix ? ["--write"] : []), "."] },
@@ -95,8 +77,7 @@ async function lint({ root, signal, fix }: StageContext): Promise<Tally> {
         command: [...NODE, "test/generate/main.ts", ...(fix ? [] : ["--check"])],
       },
     ],
-    root,
-    signal,
+    context,
   );
   return sum([types, others]);
 }
