@@ -19,22 +19,11 @@ const AT_NIGHT = [
 
 /** What `npm test` runs. */
 export const STAGES: Plan = [
+  // What one of them waits for, a clock or a processor, leaves a processor to another one.
   [
     { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
     vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
-  ],
-  [
-    {
-      name: "chart",
-      summary: "helm lint",
-      run: async (context) => {
-        const command = [await helmBinary(), "lint", "--strict", "config/helm/egress-nat"] as const;
-        return runChecks([{ title: "helm lint --strict", command }], context);
-      },
-    },
-  ],
-  // One waits for clocks most of the time, the other one for a processor.
-  [
+    { name: "chart", summary: "helm lint", run: lintChart },
     vitestStage("api", "against a real apiserver"),
     vitestStage("datapath", "against a real kernel, in a virtual machine"),
   ],
@@ -80,6 +69,11 @@ async function lint(context: StageContext): Promise<Tally> {
     context,
   );
   return sum([types, others]);
+}
+
+async function lintChart(context: StageContext): Promise<Tally> {
+  const command = [await helmBinary(), "lint", "--strict", "config/helm/egress-nat"] as const;
+  return runChecks([{ title: "helm lint --strict", command }], context);
 }
 
 interface VitestOptions {
