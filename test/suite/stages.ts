@@ -24,7 +24,7 @@ export const STAGES: Plan = [
     { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
     vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
     { name: "chart", summary: "helm lint", run: lintChart },
-    vitestStage("api", "against a real apiserver"),
+    vitestStage("api", "against a real apiserver", { shards: 2 }),
     vitestStage("datapath", "against a real kernel, in a virtual machine"),
   ],
   [e2eStage("the installed product on a real cluster", { exclude: AT_NIGHT })],
@@ -81,24 +81,27 @@ interface VitestOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Files that do not run unless the user asks for them by name: glob patterns. */
   readonly exclude?: readonly string[];
+  /** How many runs share the files, each with a setup of its own, unless the user asks for some of them. */
+  readonly shards?: number;
 }
 
 function vitestStage(project: string, summary: string, options: VitestOptions = {}): Stage {
-  const { name = project, environment = {}, exclude = [] } = options;
+  const { name = project, environment = {}, exclude = [], shards = 1 } = options;
   return {
     name,
     summary,
-    run: ({ root, scratch, signal, filters, amongOthers }) =>
-      runVitest(
-        {
-          ...{ project, filters, environment },
-          exclude: filters.length === 0 ? exclude : [],
-          ...(amongOthers && { label: name }),
-        },
-        root,
-        scratch,
-        signal,
-      ),
+    run: async ({ root, scratch, signal, filters, amongOthers }) => {
+      const named = filters.length > 0;
+      const count = named ? 1 : shards;
+      const common = {
+        ...{ project, filters, environment, exclude: named ? [] : exclude },
+        ...((amongOthers || count > 1) && { label: name }),
+      };
+      const runs = Array.from({ length: count }, (_, index) =>
+        runVitest({ ...common, shard: { index: index + 1, count } }, root, scratch, signal),
+      );
+      return sum(await Promise.all(runs));
+    },
   };
 }
 

@@ -11,6 +11,8 @@ export interface VitestRun {
   /** Files that do not run: glob patterns. */
   readonly exclude: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  /** Which part of the files, from 1, of how many. */
+  readonly shard: { readonly index: number; readonly count: number };
   /** Stands before each line of the output. */
   readonly label?: string;
 }
@@ -27,7 +29,8 @@ export async function runVitest(
   scratch: string,
   signal: AbortSignal,
 ): Promise<Tally> {
-  const report = join(scratch, `${run.project}.json`);
+  const { index, count } = run.shard;
+  const report = join(scratch, `${run.project}-${index}.json`);
   const output = run.label === undefined ? "inherit" : ([labelling(run.label), "inherit"] as const);
   await execa(
     "vitest",
@@ -37,6 +40,7 @@ export async function runVitest(
       "--reporter=default",
       "--reporter=json",
       `--outputFile.json=${report}`,
+      `--shard=${index}/${count}`,
       ...run.exclude.map((pattern) => `--exclude=${pattern}`),
       ...run.filters,
     ],
