@@ -65,6 +65,8 @@ export default defineConfig({
         test: {
           ...onRealSystems,
           name: "e2e",
+          // To begin a session with a test pod takes seconds where nodes are emulated: files share them.
+          isolate: false,
           include: ["test/e2e/**/*.e2e.test.ts"],
           globalSetup: "test/e2e/cluster.ts",
         },
