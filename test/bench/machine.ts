@@ -12,7 +12,7 @@ import { progress } from "./progress.ts";
  * @param measure is given a folder, too, that both sides see at the same path
  */
 export async function withMachine<T>(
-  processing: Pick<VirtualMachineOptions, "cpus" | "countsInstructions">,
+  processing: Pick<VirtualMachineOptions, "cpus" | "emulatesAllCpus" | "countsInstructions">,
   measure: (machine: VirtualMachine, folder: string) => Promise<T>,
 ): Promise<T> {
   await needCommands(["conntrack", "ip", "nft", "sysctl"]);

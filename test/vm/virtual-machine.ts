@@ -21,11 +21,14 @@ export interface VirtualMachineOptions {
   readonly folder: string;
   readonly memoryMiB: number;
   /**
-   * Where it is emulated it has one all the same. The kernel patches its own code (static keys), for instance whenever the
-   * last nftables rule set goes or the first one comes: another emulated processor that runs that code meanwhile may keep
-   * what it had translated, and never get past it. And emulated processors that wait for each other are slow.
+   * Where it is emulated it has one all the same, unless {@link emulatesAllCpus} asks for them. The kernel patches its
+   * own code (static keys), for instance whenever the last nftables rule set goes or the first one comes: another emulated
+   * processor that runs that code meanwhile may keep what it had translated, and never get past it. And emulated
+   * processors that wait for each other are slow.
    */
   readonly cpus: number;
+  /** For what is about work at the same time. */
+  readonly emulatesAllCpus?: boolean;
   /**
    * Where it is emulated, its clock counts what it executes, 2 ns for each instruction, so that what else runs on the host
    * does not show in its times; for one processor only (https://www.qemu.org/docs/master/devel/tcg-icount.html).
@@ -186,7 +189,7 @@ export function qemuCommand(
   accelerator: Accelerator,
 ): readonly string[] {
   const { taps = [], disks = [], shares = [], kernelParameters: given = [] } = options;
-  const cpus = isEmulation(accelerator) ? 1 : options.cpus;
+  const cpus = isEmulation(accelerator) && !options.emulatesAllCpus ? 1 : options.cpus;
   const share = (path: string, tag: string, flags: string): readonly string[] => [
     "-virtfs",
     `local,path=${path},mount_tag=${tag},id=${tag},security_model=none,multidevs=remap${flags}`,
