@@ -4,7 +4,7 @@ import type { PlacedPod } from "../workload/gateways.ts";
 import { type CraftedPacket, type Probe, type ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { LISTENING_PORT, MALLORYS_SERVICE } from "./kit/cast.ts";
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
-import type { BothFamilies } from "./kit/internet.ts";
+import { addressesOf, type BothFamilies } from "./kit/internet.ts";
 import { INTERNET_EGRESS, OFFICE_EGRESS } from "./kit/names.ts";
 import { describeOnline, gatewaysOf, player, serviceOf } from "./kit/world.ts";
 
@@ -33,7 +33,7 @@ describeOnline("a client stays a client", (internet) => {
     const text = uniqueText("own");
     await alice.ask(wrappedFor(alice, internet.wide, text));
     await lateArrivals(alice, internet);
-    const allowed = gateways.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);
+    const allowed = addressesOf(...gateways);
     const senders = await internet.sendersOf(text);
     expect(senders).toHaveLength(FAMILIES.length * vias.length);
     expect(allowed).toEqual(expect.arrayContaining(senders));
@@ -58,7 +58,7 @@ describeOnline("a client stays a client", (internet) => {
     await Promise.all([alice, carol].map((client) => lateArrivals(client, internet)));
     const senders = await internet.sendersOf(privately);
     expect(senders).toHaveLength(FAMILIES.length * office.length);
-    expect(office.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6])).toEqual(expect.arrayContaining(senders));
+    expect(addressesOf(...office)).toEqual(expect.arrayContaining(senders));
     expect(await internet.sendersOf(widely)).toEqual([]);
   });
 

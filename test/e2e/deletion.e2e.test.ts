@@ -4,6 +4,7 @@ import { waitUntil } from "../system/wait-until.ts";
 import { clientOf, egress, probePod } from "../workload/manifests.ts";
 import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { uniqueText } from "./kit/evidence.ts";
+import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { tracesOf } from "./kit/traces.ts";
 import { describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf, world } from "./kit/world.ts";
@@ -67,7 +68,7 @@ describeOnline("an Egress that is deleted", (internet) => {
   beforeAll(async () => {
     await kubectl.apply(object);
     await gatewaysReady(DOOMED);
-    gatewayAddresses = (await gatewaysOf(DOOMED)).flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);
+    gatewayAddresses = addressesOf(...(await gatewaysOf(DOOMED)));
     await kubectl.apply(orphan);
   });
   afterAll(() => kubectl.delete([object, orphan], { wait: false }));

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { clientOf, scriptJob } from "../workload/manifests.ts";
 import { uniqueText } from "./kit/evidence.ts";
+import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { describeOnline, gatewaysOf, kubectl, world } from "./kit/world.ts";
 
@@ -26,7 +27,7 @@ describeOnline("a fresh client", (internet) => {
     await kubectl.apply(job);
     try {
       await kubectl.wait(["job", job.metadata.name, "-n", NAMESPACE], "condition=Complete", 1_100_000);
-      const gateways = (await gatewaysOf(INTERNET_EGRESS)).flatMap((gateway) => [gateway.ipv4, gateway.ipv6]);
+      const gateways = addressesOf(...(await gatewaysOf(INTERNET_EGRESS)));
       const numbers = Array.from({ length: PODS }, (_, number) => number);
       const senders = await Promise.all(numbers.map((number) => internet.sendersOf(`${text}${number}.`)));
       const seenRight = senders.filter(([sender = ""], number) => {

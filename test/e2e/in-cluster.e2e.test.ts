@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { MALLORYS_SERVICE } from "./kit/cast.ts";
-import type { BothFamilies } from "./kit/internet.ts";
+import { addressesOf, asItself } from "./kit/internet.ts";
 import { nodeOf, player, serviceOf, world } from "./kit/world.ts";
 
 /** Where kube-proxy tells how it works, on each node's loopback. */
@@ -52,11 +52,3 @@ test.skipIf(world.proxyMode === undefined)(
     }
   },
 );
-
-function addressesOf(...targets: readonly BothFamilies[]): string[] {
-  return targets.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);
-}
-
-function asItself({ ipv4, ipv6 }: BothFamilies): { tcp: string; udp: string }[] {
-  return [ipv4, ipv6].map((address) => ({ tcp: address, udp: address }));
-}

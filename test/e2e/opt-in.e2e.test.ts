@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "vitest";
 import type { PlacedPod } from "../workload/gateways.ts";
 import { type CraftedPacket, type ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
-import type { BothFamilies } from "./kit/internet.ts";
+import { addressesOf, asItself, type BothFamilies } from "./kit/internet.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
 import { describeOnline, gatewaysOf, player, serviceOf } from "./kit/world.ts";
 
@@ -29,7 +29,7 @@ describeOnline("opting in", (internet) => {
 
   test("clients on every node reach the internet with the address of a gateway", async () => {
     for (const client of [alice, bob]) {
-      const [v4, v6] = await client.seenBy([internet.wide.ipv4, internet.wide.ipv6]);
+      const [v4, v6] = await client.seenBy(addressesOf(internet.wide));
       expect(gateways.map(({ ipv4 }) => ipv4)).toContain(v4?.tcp);
       expect(gateways.map(({ ipv6 }) => ipv6)).toContain(v6?.tcp);
       expect({ v4: v4?.udp, v6: v6?.udp }).toEqual({ v4: v4?.tcp, v6: v6?.tcp });
@@ -37,12 +37,8 @@ describeOnline("opting in", (internet) => {
   });
 
   test("a pod without the annotation reaches the internet with its own address", async () => {
-    const { ipv4, ipv6 } = mallory;
-    const own = targets.flatMap(() => [
-      { tcp: ipv4, udp: ipv4 },
-      { tcp: ipv6, udp: ipv6 },
-    ]);
-    expect(await mallory.seenBy(addressesOf(targets))).toEqual(own);
+    const seen = await mallory.seenBy(addressesOf(...targets));
+    expect(seen).toEqual(targets.flatMap(() => asItself(mallory)));
   });
 
   test("links, routes and a FoU port made by hand get a pod nothing through the gateway", async () => {
@@ -59,7 +55,7 @@ describeOnline("opting in", (internet) => {
       handMadePorts() + tunnels.map((each) => handMadeTunnel(mallory, each)).join(""),
     );
     try {
-      const reached = await mallory.seenBy(addressesOf(tunnels.map(({ target }) => target)));
+      const reached = await mallory.seenBy(addressesOf(...tunnels.map(({ target }) => target)));
       expect(reached).toEqual(reached.map(() => ({ tcp: "timeout", udp: "timeout" })));
     } finally {
       const links = tunnels
@@ -147,10 +143,6 @@ function wrapped(
       { do: "ip_in_ip" as const, ...packet },
     ];
   });
-}
-
-function addressesOf(targets: readonly BothFamilies[]): string[] {
-  return targets.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);
 }
 
 interface HandMade {

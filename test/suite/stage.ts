@@ -9,7 +9,7 @@ export interface StageContext {
   readonly filters: readonly string[];
   /** Lets the formatter and the linters repair what they can. */
   readonly fix: boolean;
-  /** Other stages run at the same time: the stage's name is to stand before each line of its output. */
+  /** Other stages run at the same time, and write to the same terminal. */
   readonly amongOthers: boolean;
 }
 

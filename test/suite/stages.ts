@@ -19,7 +19,7 @@ const AT_NIGHT = [
 
 /** What `npm test` runs. */
 export const STAGES: Plan = [
-  // What one of them waits for, a clock or a processor, leaves a processor to another one.
+  // While one of them waits for a clock or an answer, another one has the processor.
   [
     { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
     vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
@@ -54,9 +54,9 @@ export const NIGHTLY_STAGES: Plan = [
 ];
 
 async function lint(context: StageContext): Promise<Tally> {
+  const { fix } = context;
   // Types come first: they write the declarations that the promise rules read.
   const types = await runChecks([{ title: "types", command: ["tsc", "-b"] }], context);
-  const { fix } = context;
   const others = await runChecks(
     [
       { title: "format and lint rules", command: ["biome", "check", ...(fix ? ["--write"] : []), "."] },

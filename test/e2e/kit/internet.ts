@@ -1,10 +1,21 @@
 import { execa } from "execa";
 import { z } from "zod";
+import type { SeenAs } from "../../workload/probe-pod.ts";
 
 /** Anything with one address of each family. */
 export interface BothFamilies {
   readonly ipv4: string;
   readonly ipv6: string;
+}
+
+/** The addresses of all of them, each one's IPv4 before its IPv6. */
+export function addressesOf(...targets: readonly BothFamilies[]): string[] {
+  return targets.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);
+}
+
+/** What a pod with its own address is seen as by one target of both families. */
+export function asItself(pod: BothFamilies): SeenAs[] {
+  return addressesOf(pod).map((address) => ({ tcp: address, udp: address }));
 }
 
 /** How the tests reach the internet and its books. */
