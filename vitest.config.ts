@@ -11,6 +11,8 @@ const onRealSystems = {
   hookTimeout: 600_000,
 };
 
+// Not isolated: the files of a worker share what they import. To load it anew for each takes as long as the unit tests
+// themselves; and to begin a session with a test pod (e2e) takes seconds where nodes are emulated.
 export default defineConfig({
   test: {
     sequence: { sequencer: DisruptiveLast },
@@ -19,6 +21,7 @@ export default defineConfig({
         ...source,
         test: {
           name: "unit",
+          isolate: false,
           // Generous: some tests start processes, and machines may be busy.
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -37,6 +40,7 @@ export default defineConfig({
         test: {
           ...onRealSystems,
           name: "api",
+          isolate: false,
           include: ["*/src/**/*.api.test.ts", "test/**/*.api.test.ts"],
           globalSetup: "test/api/control-plane.ts",
         },
@@ -65,7 +69,6 @@ export default defineConfig({
         test: {
           ...onRealSystems,
           name: "e2e",
-          // To begin a session with a test pod takes seconds where nodes are emulated: files share them.
           isolate: false,
           include: ["test/e2e/**/*.e2e.test.ts"],
           globalSetup: "test/e2e/cluster.ts",
