@@ -144,9 +144,9 @@ test("a slow reader is no silence", async () => {
     setTimeout(() => response.end("two"), 20);
   });
   const chunks: string[] = [];
-  for await (const chunk of await transport.stream({ path: "/", idleTimeoutMs: 100 })) {
+  for await (const chunk of await transport.stream({ path: "/", idleTimeoutMs: 1000 })) {
     chunks.push(chunk.toString());
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await new Promise((resolve) => setTimeout(resolve, 1500));
   }
   expect(chunks).toEqual(["one", "two"]);
 });

@@ -150,7 +150,7 @@ test("many keys that need no waiting do not keep everything else waiting", async
   void queue.run(async () => done, stop.signal);
   await nextTurn();
   expect(queue.depth).toBeGreaterThan(0);
-  await expect.poll(() => reports.length).toBe(100);
+  await expect.poll(() => reports.length, { timeout: 30_000 }).toBe(100);
 });
 
 test("a queue that is stopped ends when what it began has ended, and begins nothing more", async () => {

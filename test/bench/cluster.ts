@@ -1,22 +1,38 @@
 import { type Cluster, removeCluster } from "../cluster/cluster.ts";
 import { upOneNode } from "../cluster/one-node.ts";
+import { TestBedError } from "../system/failure.ts";
 import { installChart } from "../workload/chart.ts";
 import { Kubectl } from "../workload/kubectl.ts";
 import { progress } from "./progress.ts";
 
 const NAME = "bench";
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
-/** Brings up a cluster of one node with the product installed, for one measurement. */
-export async function withCluster<T>(
-  measure: (cluster: Cluster, kubectl: Kubectl) => Promise<T>,
-): Promise<T> {
+type Measurement<T> = (cluster: Cluster, kubectl: Kubectl) => Promise<T>;
+
+/**
+ * Brings up a cluster of one node with the product installed, for one measurement.
+ *
+ * @throws TestBedError `interrupted` after SIGINT or SIGTERM; the cluster is gone then
+ */
+export async function withCluster<T>(measure: Measurement<T>): Promise<T> {
   progress("a cluster of one node comes up, with the chart installed");
-  await removeCluster(NAME);
+  const interruption = Promise.withResolvers<never>();
+  const interrupt = (signal: NodeJS.Signals) =>
+    interruption.reject(new TestBedError("interrupted", `ended by ${signal}`));
+  for (const signal of SIGNALS) process.on(signal, interrupt);
   try {
-    const cluster = await upOneNode(NAME);
-    await installChart(cluster);
-    return await measure(cluster, new Kubectl(cluster.kubectlCommand));
+    return await Promise.race([measureInside(measure), interruption.promise]);
   } finally {
+    // Listened to until here: a Ctrl-C arrives twice, from the terminal and from npm.
     await removeCluster(NAME);
+    for (const signal of SIGNALS) process.off(signal, interrupt);
   }
+}
+
+async function measureInside<T>(measure: Measurement<T>): Promise<T> {
+  await removeCluster(NAME);
+  const cluster = await upOneNode(NAME);
+  await installChart(cluster);
+  return await measure(cluster, new Kubectl(cluster.kubectlCommand));
 }

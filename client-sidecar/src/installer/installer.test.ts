@@ -12,6 +12,7 @@ import { installModules } from "./modules.ts";
 import { uninstall } from "./uninstall.ts";
 
 const logger = createLogger({ name: "test", level: "silent" });
+const EVENTUALLY = { timeout: 30_000 };
 const LIST = `{"cniVersion":"1.0.0","name":"pods","plugins":[{"type":"bridge"}]}\n`;
 
 let folder: string;
@@ -117,19 +118,26 @@ describe("the installer", () => {
     });
     const ended = new AbortController();
     const running = installer.run(ended.signal);
-    await vi.waitFor(() => expect(installer.check.reasons[0]).toMatch(/install the cluster's network first/));
+    await vi.waitFor(
+      () => expect(installer.check.reasons[0]).toMatch(/install the cluster's network first/),
+      EVENTUALLY,
+    );
     await writeFile(join(conf, "10-pods.conflist"), LIST);
-    await vi.waitFor(() => expect(installer.check).toEqual({ ok: true, reasons: [] }));
+    await vi.waitFor(() => expect(installer.check).toEqual({ ok: true, reasons: [] }), EVENTUALLY);
     await writeFile(join(conf, "10-pods.conflist"), LIST);
-    await vi.waitFor(async () =>
-      expect(await pluginsIn("10-pods.conflist")).toEqual(["bridge", "egress-nat"]),
+    await vi.waitFor(
+      async () => expect(await pluginsIn("10-pods.conflist")).toEqual(["bridge", "egress-nat"]),
+      EVENTUALLY,
     );
     await writeFile(join(conf, "10-pods.conflist"), LIST.replace("1.0.0", "9.0.0"));
-    await vi.waitFor(() => expect(installer.check.reasons[0]).toMatch(/cniVersion 9\.0\.0/));
+    await vi.waitFor(() => expect(installer.check.reasons[0]).toMatch(/cniVersion 9\.0\.0/), EVENTUALLY);
     await writeFile(join(conf, "05-first.conflist"), LIST);
-    await vi.waitFor(async () => expect(await pluginsIn("05-first.conflist")).toContain("egress-nat"));
+    await vi.waitFor(
+      async () => expect(await pluginsIn("05-first.conflist")).toContain("egress-nat"),
+      EVENTUALLY,
+    );
     await rm(join(bin, "egress-nat"));
-    await vi.waitFor(async () => expect(await readdir(bin)).toEqual(["egress-nat"]));
+    await vi.waitFor(async () => expect(await readdir(bin)).toEqual(["egress-nat"]), EVENTUALLY);
     ended.abort();
     await running;
     expect(await pluginsIn("05-first.conflist")).toContain("egress-nat");
