@@ -2,7 +2,13 @@ import { defineConfig } from "vitest/config";
 import { SLOTS } from "./test/datapath/slots.ts";
 import DisruptiveLast from "./test/e2e/order.ts";
 
-const source = { resolve: { conditions: ["source"] }, ssr: { resolve: { conditions: ["source"] } } };
+const fromSource = { resolve: { conditions: ["source"] } };
+const source = {
+  ...fromSource,
+  ssr: fromSource,
+  // Where Vitest runs what a project sets up globally.
+  environments: { __vitest__: fromSource },
+};
 // CommonJS classes are imported as Node does it: @dot-i/k8s-operator exports its base class as module.exports.default.
 const onRealSystems = {
   deps: { interopDefault: false },
