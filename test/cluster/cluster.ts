@@ -4,7 +4,7 @@ import { execa } from "execa";
 import { z } from "zod";
 import { TestBedError } from "../system/failure.ts";
 import { inNetns, ipBatch, netnsPath } from "../system/network-namespace.ts";
-import { BackgroundProcess } from "../system/process.ts";
+import { BackgroundProcess, lastLines } from "../system/process.ts";
 import { waitUntil } from "../system/wait-until.ts";
 import { ControlPlane } from "./control-plane.ts";
 import { componentsOf } from "./control-plane-commands.ts";
@@ -151,10 +151,12 @@ export class Cluster {
   }
 
   #podCidrs(node: ClusterNode): Promise<readonly string[]> {
+    const log = join(this.plan.folder, "logs", node.name, "kubelet.log");
     return waitUntil(() => this.#registeredPodCidrs(node), {
-      what: `${node.name} to register itself and get its podCIDRs; see ${join(this.plan.folder, "logs", node.name)}`,
+      what: `${node.name} to register itself and get its podCIDRs; the end of ${log}:`,
       timeoutMs: REGISTRATION_TIMEOUT_MS,
       intervalMs: 250,
+      explain: () => lastLines(log),
     });
   }
 

@@ -103,7 +103,7 @@ export class BackgroundProcess {
   failure(what: string): TestBedError {
     return new TestBedError(
       "process-failed",
-      `${this.name} ${what}; the end of ${this.logFile}:\n${this.#logTail()}`,
+      `${this.name} ${what}; the end of ${this.logFile}:\n${lastLines(this.logFile)}`,
     );
   }
 
@@ -116,13 +116,14 @@ export class BackgroundProcess {
   async log(): Promise<string> {
     return readFile(this.logFile, "utf8").catch(() => "");
   }
+}
 
-  #logTail(): string {
-    try {
-      return readFileSync(this.logFile, "utf8").split("\n").slice(-15).join("\n");
-    } catch {
-      return "(no log)";
-    }
+/** The end of a log, to explain a failure. */
+export function lastLines(logFile: string): string {
+  try {
+    return readFileSync(logFile, "utf8").split("\n").slice(-15).join("\n");
+  } catch {
+    return "(no log)";
   }
 }
 
