@@ -31,10 +31,10 @@ export PATH=$NODE_DISK/bin:$PATH
 # Memory is plenty and emulated processors are slow: the Go programs collect their garbage seldom, and wake no second
 # thread for what one can do (a sixth less processor time for a pod that starts).
 export GOGC=400 GOMAXPROCS=1
-start() { # NAME COMMAND...
+start() { # NAME COMMAND..., again whenever it ends, as systemd does on a node
   local name=$1
   shift
-  setsid "$@" >>"$NODE_LOGS/$name.log" 2>&1 </dev/null &
+  setsid bash -c 'while :; do "$@"; sleep 1; done' "$name" "$@" >>"$NODE_LOGS/$name.log" 2>&1 </dev/null &
 }
 start containerd containerd --config /etc/containerd/config.toml --log-level warn
 until [ -S /run/containerd/containerd.sock ]; do sleep 0.1; done

@@ -12,19 +12,18 @@ export interface Check {
 /**
  * Runs checks side by side, shows the output of those that failed, and counts them.
  *
- * @param context where they run and how they share the processor, what ends them, and whether others write to the
- *   terminal meanwhile
+ * @param context where they run, what ends them, and whether others write to the terminal meanwhile
  */
 export async function runChecks(
   checks: readonly Check[],
-  { root, signal, amongOthers, niceness }: Pick<StageContext, "root" | "signal" | "amongOthers" | "niceness">,
+  { root, signal, amongOthers }: Pick<StageContext, "root" | "signal" | "amongOthers">,
 ): Promise<Tally> {
   const complaints: string[] = [];
   const tasks = new Listr(
-    checks.map(({ title, command }) => ({
+    checks.map(({ title, command: [file, ...args] }) => ({
       title,
       task: async () => {
-        const result = await execa("nice", ["-n", `${niceness}`, ...command], {
+        const result = await execa(file, args, {
           cwd: root,
           all: true,
           cancelSignal: signal,
@@ -33,7 +32,7 @@ export async function runChecks(
           reject: false,
         });
         if (!result.failed) return;
-        complaints.push(`--- ${title}: ${command.join(" ")}\n${result.all || result.message}`);
+        complaints.push(`--- ${title}: ${[file, ...args].join(" ")}\n${result.all || result.message}`);
         throw new Error(`${title} failed`);
       },
     })),

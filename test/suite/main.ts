@@ -11,9 +11,6 @@ const ROOT = join(import.meta.dirname, "../..");
 
 const ALL_STAGES = [...STAGES, ...NIGHTLY_STAGES].flat();
 
-/** A tenth of the processor beside others that want it, all of it while they wait. */
-const BACKGROUND_NICENESS = 10;
-
 const EVERY_STAGE = "all";
 const NIGHTLY = "nightly";
 
@@ -88,10 +85,7 @@ async function runPlan(plan: Plan, filters: readonly string[], fix: boolean): Pr
       }
       const amongOthers = stages.length > 1;
       const context = { root: ROOT, scratch, signal: abort.signal, filters, fix, amongOthers };
-      const running = stages.map((stage) =>
-        runStage(stage, { ...context, niceness: stage.background ? BACKGROUND_NICENESS : 0 }),
-      );
-      results.push(...(await Promise.all(running)));
+      results.push(...(await Promise.all(stages.map((stage) => runStage(stage, context)))));
     }
   } finally {
     await rm(scratch, { recursive: true, force: true });

@@ -11,15 +11,11 @@ export interface StageContext {
   readonly fix: boolean;
   /** Other stages run at the same time, and write to the same terminal. */
   readonly amongOthers: boolean;
-  /** Of its processes, from 0 to 19; see nice(1). */
-  readonly niceness: number;
 }
 
 export interface Stage {
   readonly name: string;
   readonly summary: string;
-  /** Gives way to the other stages of its step, and has the processor while they wait. */
-  readonly background?: boolean;
   readonly run: (context: StageContext) => Promise<Tally>;
 }
 

@@ -21,15 +21,13 @@ const AT_NIGHT = [
 export const STAGES: Plan = [
   // While one of them waits for a clock or an answer, another one has the processor.
   [
+    { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
+    vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
     { name: "chart", summary: "helm lint", run: lintChart },
     vitestStage("api", "against a real apiserver", { shards: 2 }),
     vitestStage("datapath", "against a real kernel, in a virtual machine"),
   ],
-  [
-    inBackground({ name: "lint", summary: "types, format, lint rules, generated files", run: lint }),
-    inBackground(vitestStage("unit", "each workspace by itself, no kernel and no cluster")),
-    e2eStage("the installed product on a real cluster", { exclude: AT_NIGHT }),
-  ],
+  [e2eStage("the installed product on a real cluster", { exclude: AT_NIGHT })],
 ];
 
 /** What `npm run test:nightly` adds: systems of another make, and at length what chance has a part in. */
@@ -54,10 +52,6 @@ export const NIGHTLY_STAGES: Plan = [
     }),
   ],
 ];
-
-function inBackground(stage: Stage): Stage {
-  return { ...stage, background: true };
-}
 
 async function lint(context: StageContext): Promise<Tally> {
   const { fix } = context;
@@ -96,8 +90,7 @@ function vitestStage(project: string, summary: string, options: VitestOptions = 
   return {
     name,
     summary,
-    run: async (context) => {
-      const { filters, amongOthers } = context;
+    run: async ({ root, scratch, signal, filters, amongOthers }) => {
       const named = filters.length > 0;
       const count = named ? 1 : shards;
       const common = {
@@ -105,7 +98,7 @@ function vitestStage(project: string, summary: string, options: VitestOptions = 
         ...((amongOthers || count > 1) && { label: name }),
       };
       const runs = Array.from({ length: count }, (_, index) =>
-        runVitest({ ...common, shard: { index: index + 1, count } }, context),
+        runVitest({ ...common, shard: { index: index + 1, count } }, root, scratch, signal),
       );
       return sum(await Promise.all(runs));
     },

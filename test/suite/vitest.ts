@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
-import type { StageContext } from "./stage.ts";
 import type { Tally } from "./tally.ts";
 import { tallyOf } from "./vitest-report.ts";
 
@@ -21,20 +20,22 @@ export interface VitestRun {
 /**
  * Runs one project of vitest.config.ts with its output on this terminal, and counts its tests.
  *
- * @param context where vitest runs, how it shares the processor and what ends it; its report is left in the scratch folder
+ * @param scratch a folder for vitest's report; the caller removes it
+ * @param signal ends vitest
  */
 export async function runVitest(
   run: VitestRun,
-  { root, scratch, signal, niceness }: Pick<StageContext, "root" | "scratch" | "signal" | "niceness">,
+  root: string,
+  scratch: string,
+  signal: AbortSignal,
 ): Promise<Tally> {
   const { index, count } = run.shard;
   const report = join(scratch, `${run.project}-${index}.json`);
   const output = run.label === undefined ? "inherit" : ([labelling(run.label), "inherit"] as const);
   await execa(
-    "nice",
+    "vitest",
     [
-      ...["-n", `${niceness}`],
-      ...["vitest", "run"],
+      "run",
       `--project=${run.project}`,
       "--reporter=default",
       "--reporter=json",
