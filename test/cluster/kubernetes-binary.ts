@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { goProgram } from "../system/go-program.ts";
 
 /**
- * The executable that is every program of a cluster (see kubernetes/main.go), built on first use: four to five minutes
+ * The executable that is every program of a cluster (see kubernetes/main.go), built on first use: some eight minutes
  * on two cores with empty Go caches.
  *
  * @returns its path in the cache
