@@ -16,7 +16,7 @@ const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarn
 /** End-to-end cases that would not fit into the time that `npm test` has. */
 const AT_NIGHT = [
   ...["affinity", "bounds", "deletion", "drain", "families", "hostport", "inbound-deny"],
-  "install-uninstall",
+  ...["install-uninstall", "waiting"],
 ].map((name) => `**/${name}.e2e.test.ts`);
 
 /** What `npm test` runs. */
