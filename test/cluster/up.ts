@@ -59,6 +59,8 @@ export async function upCluster({ images, renderer, ...options }: UpOptions): Pr
     ctx: progress,
     renderer,
     rendererOptions: { timer: ELAPSED, collapseSubtasks: false },
+    // What an interruption leaves to do is the caller's to say; Listr would end the process at once.
+    registerSignalListeners: false,
   }).run();
   return progress.cluster as Cluster;
 }

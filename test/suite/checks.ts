@@ -9,6 +9,9 @@ export interface Check {
   readonly command: readonly [file: string, ...args: string[]];
 }
 
+/** The lowest priority (nice(1)): checks have no deadlines, what runs beside them has. */
+const NICENESS = "19";
+
 /**
  * Runs checks side by side, shows the output of those that failed, and counts them.
  *
@@ -20,10 +23,10 @@ export async function runChecks(
 ): Promise<Tally> {
   const complaints: string[] = [];
   const tasks = new Listr(
-    checks.map(({ title, command: [file, ...args] }) => ({
+    checks.map(({ title, command }) => ({
       title,
       task: async () => {
-        const result = await execa(file, args, {
+        const result = await execa("nice", ["-n", NICENESS, ...command], {
           cwd: root,
           all: true,
           cancelSignal: signal,
@@ -32,13 +35,15 @@ export async function runChecks(
           reject: false,
         });
         if (!result.failed) return;
-        complaints.push(`--- ${title}: ${[file, ...args].join(" ")}\n${result.all || result.message}`);
+        complaints.push(`--- ${title}: ${command.join(" ")}\n${result.all || result.message}`);
         throw new Error(`${title} failed`);
       },
     })),
     {
       concurrent: 2,
       exitOnError: false,
+      // Listr would end the process at once, with the clusters of other stages still there.
+      registerSignalListeners: false,
       renderer: amongOthers ? "simple" : "default",
       rendererOptions: { timer: PRESET_TIMER, showErrorMessage: false, collapseErrors: true },
       fallbackRendererOptions: { timer: PRESET_TIMER },

@@ -9,8 +9,6 @@ import type { Plan, Stage, StageContext } from "./stage.ts";
 import { sum, type Tally } from "./tally.ts";
 import { runVitest } from "./vitest.ts";
 
-/** Without deadlines of its own, lint has the processor when nobody else wants it. */
-const GIVING_WAY = ["nice", "-n", "19"] as const;
 const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarning"] as const;
 
 /** End-to-end cases that would not fit into the time that `npm test` has. */
@@ -60,17 +58,14 @@ export const NIGHTLY_STAGES: Plan = [
 async function lint(context: StageContext): Promise<Tally> {
   const { fix } = context;
   // Types come first: they write the declarations that the promise rules read.
-  const types = await runChecks([{ title: "types", command: [...GIVING_WAY, "tsc", "-b"] }], context);
+  const types = await runChecks([{ title: "types", command: ["tsc", "-b"] }], context);
   const others = await runChecks(
     [
-      {
-        title: "format and lint rules",
-        command: [...GIVING_WAY, "biome", "check", ...(fix ? ["--write"] : []), "."],
-      },
-      { title: "promises", command: [...GIVING_WAY, "oxlint", "--type-aware", ...(fix ? ["--fix"] : [])] },
+      { title: "format and lint rules", command: ["biome", "check", ...(fix ? ["--write"] : []), "."] },
+      { title: "promises", command: ["oxlint", "--type-aware", ...(fix ? ["--fix"] : [])] },
       {
         title: "generated files",
-        command: [...GIVING_WAY, ...NODE, "test/generate/main.ts", ...(fix ? [] : ["--check"])],
+        command: [...NODE, "test/generate/main.ts", ...(fix ? [] : ["--check"])],
       },
     ],
     context,
