@@ -94,6 +94,11 @@ describe("the API server", () => {
     ["a network for an address", client({ addresses: ["10.244.0.0/24"] }), "is not an IP address"],
     ["a client without address", client({ addresses: [] }), "should have at least 1 items"],
     ["a time that is none", client({ addedAt: "yesterday" }), "must be of type date-time"],
+    [
+      "a count that is not that of its clients",
+      { ...slice, clientCount: 2 },
+      "clientCount is not the number",
+    ],
     ["no node", { ...slice, nodeName: undefined }, "nodeName: Required value"],
   ])("refuses a slice with %s", async (_, object, refusal) => {
     expect(await dryRun(SLICE_RESOURCE, object)).toContain(refusal);
@@ -111,6 +116,21 @@ describe("the API server", () => {
 });
 
 describe("kubectl", () => {
+  test("prints how many clients a slice has", async () => {
+    const clients = ["a", "b"].map((name) => ({
+      ...{ namespace: "default", name, uid: name, addresses: ["10.244.0.7"] },
+      addedAt: "2026-01-02T03:04:05Z",
+    }));
+    const head = { apiVersion, kind: "EgressClientSlice", metadata: { name: "counted.node-1" } };
+    await run(["create", "-f", "-"], { ...head, nodeName: "node-1", clients, clientCount: 2 });
+    try {
+      const { all } = await run(["get", "egcs", "counted.node-1"]);
+      expect(all).toMatch(/^NAME +EGRESS +NODE +CLIENTS +AGE\ncounted\.node-1 +node-1 +2 +\d+s/);
+    } finally {
+      await run(["delete", "egressclientslice", "counted.node-1"]);
+    }
+  });
+
   test("explains every field of the spec", async () => {
     const { all } = await run(["explain", "egress.spec"]);
     const fields = [...all.matchAll(/^ {2}(\w+)\t<[^\n]*\n(?: {2}enum:[^\n]*\n)? {4}(\S.*)/gm)].map(
@@ -140,9 +160,16 @@ describe("kubectl", () => {
       spec: { destinations: ["192.0.2.0/24"], replicas: 0 },
     });
     try {
+      const conditions = [
+        { type: "Degraded", reason: "NoGateway", status: "True" },
+        { type: "Ready", reason: "NoGateway", status: "False" },
+      ].map((condition) => ({ message: "", lastTransitionTime: "2026-01-02T03:04:05Z", ...condition }));
+      const status = { conditions, readyReplicas: 1, clients: 3 };
+      const patch = JSON.stringify({ status });
+      await run(["patch", "eg", "printed", "--subresource=status", "--type=merge", `--patch=${patch}`]);
       const { all } = await run(["get", "eg", "printed"]);
       expect(all).toMatch(
-        /^NAME +DESTINATIONS +READY +REPLICAS +CLIENTS +AGE\nprinted +\["192.0.2.0\/24"\] .* 0 +\d+s/,
+        /^NAME +DESTINATIONS +READY +DEGRADED +GATEWAYS +REPLICAS +CLIENTS +AGE\nprinted +\["192.0.2.0\/24"\] +False +NoGateway +1 +0 +3 +\d+s/,
       );
     } finally {
       await run(["delete", "egress", "printed"]);

@@ -32,6 +32,17 @@ test.each<[string, Omit<NamespaceBounds, "metadata">, string[]]>([
     { spec: {}, status: { allowedNamespaces: ["payments"], observedGeneration: 1 } },
     ["payments", "orders"],
   ],
+  [
+    "those that were found before may while the Egress is not understood",
+    { spec: {}, status: { allowedNamespaces: ["payments"], observedGeneration: 2 }, invalid: "spec: no" },
+    ["payments"],
+  ],
+  [
+    "all may that did when it had no selector, and was understood",
+    { spec: {}, status: { observedGeneration: 2 }, invalid: "spec: no" },
+    ["payments", "orders"],
+  ],
+  ["nobody may when it was never understood", { spec: {}, invalid: "spec: no" }, []],
 ])("%s", (_, egress, expected) => {
   expect(["payments", "orders"].filter(namespaceTest({ metadata, ...egress }))).toEqual(expected);
 });

@@ -9,7 +9,7 @@ import { withCel } from "./rule.ts";
 const MAX_CLIENTS = 1000;
 
 /** One per family, and room for a pod with several networks. */
-const MAX_ADDRESSES = 8;
+export const MAX_CLIENT_ADDRESSES = 8;
 
 const MAX_NAME_LENGTH = 253;
 
@@ -21,7 +21,7 @@ export const SliceClient = z.object({
   addresses: z
     .array(Address)
     .min(1)
-    .max(MAX_ADDRESSES)
+    .max(MAX_CLIENT_ADDRESSES)
     .meta({ "x-kubernetes-list-type": "atomic" })
     .describe("Addresses of the pod. A gateway serves packets from them, and from no others."),
   addedAt: z.iso
@@ -34,23 +34,36 @@ export const SliceClient = z.object({
 export type SliceClient = z.infer<typeof SliceClient>;
 
 /** An EgressClientSlice as the API server returns it. */
-export const EgressClientSlice = z
-  .object({
-    apiVersion: z.string().exactOptional(),
-    kind: z.string().exactOptional(),
-    metadata: ObjectMeta,
-    nodeName: withCel(z.string().min(1).max(MAX_NAME_LENGTH), {
-      rule: "self == oldSelf",
-      message: "nodeName cannot be changed: make another EgressClientSlice",
-    }).describe("The node that the clients run on; its node agent writes this object."),
-    clients: z
-      .array(SliceClient)
-      .max(MAX_CLIENTS)
-      .meta({ "x-kubernetes-list-type": "atomic" })
-      .describe("The clients, one entry per pod."),
-  })
-  .describe(
-    "The clients of one Egress on one node, as an EndpointSlice holds the endpoints of a Service. Node agents write " +
-      "them and gateways read them; people only look.",
-  );
+export const EgressClientSlice = withCel(
+  z
+    .object({
+      apiVersion: z.string().exactOptional(),
+      kind: z.string().exactOptional(),
+      metadata: ObjectMeta,
+      nodeName: withCel(z.string().min(1).max(MAX_NAME_LENGTH), {
+        rule: "self == oldSelf",
+        message: "nodeName cannot be changed: make another EgressClientSlice",
+      }).describe("The node that the clients run on; its node agent writes this object."),
+      clients: z
+        .array(SliceClient)
+        .max(MAX_CLIENTS)
+        .meta({ "x-kubernetes-list-type": "atomic" })
+        .describe("The clients, one entry per pod."),
+      clientCount: z
+        .int32()
+        .min(0)
+        .describe(
+          "How many clients there are, for `kubectl get`, which cannot count: no other number is taken.",
+        )
+        .exactOptional(),
+    })
+    .describe(
+      "The clients of one Egress on one node, as an EndpointSlice holds the endpoints of a Service. Node agents write " +
+        "them and gateways read them; people only look.",
+    ),
+  {
+    rule: "!has(self.clientCount) || self.clientCount == size(self.clients)",
+    message: "clientCount is not the number of clients: correct it, or leave it out",
+  },
+);
 export type EgressClientSlice = z.infer<typeof EgressClientSlice>;

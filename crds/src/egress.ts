@@ -153,7 +153,8 @@ export const EgressSpec = z
           "soon as they are over. Gateways are replaced when this changes, for it is a part of their pods.",
       ),
     podDisruptionBudget: DisruptionBudget.describe(
-      "When set, a PodDisruptionBudget protects the gateways while nodes are drained.",
+      "When set, a PodDisruptionBudget protects the gateways while nodes are drained. One that is not ready serves nobody, and " +
+        "holds up no drain.",
     ).exactOptional(),
     originatingOnly: z
       .boolean()
@@ -203,7 +204,7 @@ const CONFIG_NEEDS_AFFINITY: Rule<EgressSpec> = {
 
 /** A condition in the style of https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#Condition. */
 export const Condition = z.object({
-  type: z.string().describe("Available, Progressing or Degraded."),
+  type: z.string().describe("Available, Progressing, Degraded, Ready, Reconciling or Stalled."),
   status: z.enum(["True", "False", "Unknown"]).describe("Whether the condition holds."),
   reason: z.string().describe("Why, in one CamelCase word."),
   message: z.string().describe("Why, for people, with the remedy where there is one."),
@@ -227,6 +228,12 @@ export const GatewayStatus = z.object({
     .describe(
       "Ready: it takes flows. Draining: it is about to end, and serves what it has. Down: it does not serve.",
     ),
+  reason: z
+    .string()
+    .describe(
+      "Why it does not serve, in its own words; absent where it has not been asked yet, or does not say.",
+    )
+    .exactOptional(),
 });
 export type GatewayStatus = z.infer<typeof GatewayStatus>;
 
@@ -243,7 +250,8 @@ export const EgressStatus = z
       .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
       .describe(
         "Available: a gateway serves. Progressing: gateways are being made or replaced. Degraded: something needs a " +
-          "person; the message says what.",
+          "person; the message says what. For tools that wait (kstatus): Ready, and, only while they hold, Reconciling " +
+          "and Stalled.",
       )
       .exactOptional(),
     replicas: z.int32().min(0).describe("Number of gateway pods.").exactOptional(),
@@ -260,6 +268,10 @@ export const EgressStatus = z
       .max(2)
       .meta({ "x-kubernetes-list-type": "atomic" })
       .describe("Cluster IPs of the Service before the gateways: where clients send to.")
+      .exactOptional(),
+    serviceUID: z
+      .string()
+      .describe("UID of that Service: gateways are taken from its own EndpointSlices alone.")
       .exactOptional(),
     allowedNamespaces: z
       .array(z.string())

@@ -11,3 +11,5 @@ export * from "./names.ts";
 export * from "./object-meta.ts";
 export * from "./pod-template.ts";
 export * from "./resource.ts";
+export * from "./served-fields.ts";
+export * from "./stored-egress.ts";

@@ -11,6 +11,9 @@ export const CLIENT_ANNOTATION_PREFIX = "egress.coil.cybozu.com/";
 /** Set to "true" on gateway pods by the operator: the node agent then allows forwarding in their network namespace. */
 export const GATEWAY_ANNOTATION = "coil.cybozu.com/egress-gateway";
 
+/** Set to "true" on an Egress by its author: an upgrade of the product does not replace its gateways until it is gone. */
+export const PAUSE_ROLLOUT_ANNOTATION = "coil.cybozu.com/pause-rollout";
+
 /** On everything that belongs to one Egress; the value is the Egress's name ({@link labelValue}). */
 export const EGRESS_LABEL = "coil.cybozu.com/egress";
 

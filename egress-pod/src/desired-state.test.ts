@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
 import { desiredState } from "./desired-state.ts";
-import { parseEgress } from "./egress.ts";
+import { GatewayEgress } from "./egress.ts";
 import type { GatewaySlice } from "./slice.ts";
 
 const RANGES = ["10.244.0.0/16"];
+const ADDRESSES = ["10.244.2.9"];
 
-const EGRESS = parseEgress({
+const EGRESS = GatewayEgress.parse({
   metadata: { name: "egress", namespace: "internet", uid: "e", generation: 1, resourceVersion: "1" },
   spec: {
     destinations: ["0.0.0.0/0", "::/0"],
@@ -21,8 +22,9 @@ const SLICE: GatewaySlice = {
 };
 
 test("clients reach what their Egress names, without what is in the cluster or excluded", () => {
-  const { config, clients, slices } = desiredState(EGRESS, [SLICE], RANGES);
+  const { config, clients, slices } = desiredState(EGRESS, [SLICE], RANGES, ADDRESSES);
   expect(config).toEqual({
+    addresses: ADDRESSES,
     port: 5555,
     sourcePortAuto: true,
     destinations: ["0.0.0.0/0", "::/0"],
@@ -35,13 +37,13 @@ test("clients reach what their Egress names, without what is in the cluster or e
 test("a client whose namespace is not allowed is none, while its slice counts as applied", () => {
   const bounded = { ...EGRESS, spec: { ...EGRESS.spec, allowedNamespaces: {} } };
   const status = { allowedNamespaces: ["payments"], observedGeneration: 1 };
-  const { clients, slices } = desiredState({ ...bounded, status }, [SLICE], RANGES);
+  const { clients, slices } = desiredState({ ...bounded, status }, [SLICE], RANGES, ADDRESSES);
   expect(clients.size).toBe(0);
   expect(slices).toEqual(new Map([["s", 4]]));
 });
 
 test("without its Egress a gateway serves nobody", () => {
-  const { config, clients, slices } = desiredState(undefined, [SLICE], RANGES);
+  const { config, clients, slices } = desiredState(undefined, [SLICE], RANGES, ADDRESSES);
   expect(config.destinations).toEqual([]);
   expect(clients.size + slices.size).toBe(0);
 });

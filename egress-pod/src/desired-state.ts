@@ -19,10 +19,11 @@ export function desiredState(
   egress: GatewayEgress | undefined,
   slices: readonly GatewaySlice[],
   clusterRanges: readonly string[],
+  addresses: readonly string[],
 ): DesiredState {
   const valid = egress === undefined ? [] : slices;
   return {
-    config: gatewayConfig(egress, clusterRanges),
+    config: gatewayConfig(egress, clusterRanges, addresses),
     clients: clientsOf(valid, egress === undefined ? () => false : namespaceTest(egress)),
     slices: new Map(valid.map(({ metadata }) => [metadata.uid, metadata.generation])),
   };

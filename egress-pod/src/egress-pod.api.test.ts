@@ -10,7 +10,7 @@ import {
   SLICE_RESOURCE,
   sliceName,
 } from "@egress-nat/crds";
-import { FounatError, type GatewayClient, type GatewayConfig } from "@egress-nat/founat";
+import { type Difference, FounatError, type GatewayClient, type GatewayConfig } from "@egress-nat/founat";
 import {
   CONFIG_MAP_RESOURCE,
   createTransport,
@@ -23,6 +23,8 @@ import {
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
+import { ZodError } from "zod";
+import { asEarlierRelease, NO_NETWORK } from "../../test/api/earlier-release.ts";
 import { EgressPod } from "./egress-pod.ts";
 import type { GatewayPort } from "./gateway-sync.ts";
 import { Metrics } from "./metrics.ts";
@@ -34,6 +36,11 @@ class FakeGateway implements GatewayPort {
   config: GatewayConfig | undefined;
   readonly clients = new Map<string, readonly string[]>();
   failure: FounatError | undefined;
+  /** What somebody else has changed. */
+  differences: readonly Difference[] = [];
+  /** Whether repairs wait. */
+  held = Promise.resolve();
+  readonly transactions = 0;
   flows = 1;
 
   async configure(config: GatewayConfig) {
@@ -49,6 +56,18 @@ class FakeGateway implements GatewayPort {
     this.#fail();
     for (const id of remove) this.clients.delete(id);
     for (const { id, addresses } of put) this.clients.set(id, addresses);
+  }
+  async check() {
+    this.#fail();
+    return this.differences;
+  }
+  async repair() {
+    await this.held;
+    this.#fail();
+    this.differences = [];
+  }
+  async drops() {
+    return new Map();
   }
   async liveFlows() {
     return this.flows;
@@ -66,6 +85,10 @@ let transport: Transport;
 let namespace: string;
 let kernel: FakeGateway;
 let pod: EgressPod;
+let registry: Registry;
+/** Says that the kernel may have changed. */
+let suspect: () => void;
+let events: string[];
 let stop: AbortController;
 let running: Promise<void>;
 
@@ -86,17 +109,8 @@ beforeEach(async () => {
   });
   await publishRanges(["10.244.0.0/16"]);
   kernel = new FakeGateway();
-  pod = new EgressPod({
-    egress: { namespace, name: "internet" },
-    clusterRangesNamespace: namespace,
-    transport,
-    createGateway: (config) => {
-      kernel.config = config;
-      return kernel;
-    },
-    logger,
-    metrics: new Metrics(new Registry()),
-  });
+  events = [];
+  pod = newPod();
   stop = new AbortController();
 });
 
@@ -104,6 +118,26 @@ afterEach(async () => {
   stop.abort();
   await running;
 });
+
+const newPod = () => {
+  registry = new Registry();
+  return new EgressPod({
+    egress: { namespace, name: "internet" },
+    addresses: ["10.244.9.1"],
+    clusterRangesNamespace: namespace,
+    transport,
+    createGateway: (config) => {
+      kernel.config = config;
+      return kernel;
+    },
+    watchKernel: async ({ onChange }) => {
+      suspect = onChange;
+    },
+    onDrift: ({ metadata }, message) => events.push(`${metadata.name}: ${message}`),
+    logger,
+    metrics: new Metrics(registry),
+  });
+};
 
 const start = () => {
   running = pod.run(stop.signal);
@@ -147,6 +181,7 @@ test("it is ready when both lists are complete and the rule set that holds them 
   await vi.waitFor(() => expect(pod.ready()).toEqual({ ok: true, reasons: [] }), SOON);
   expect(kernel.addresses).toEqual(["10.244.1.2"]);
   expect(kernel.config).toEqual({
+    addresses: ["10.244.9.1"],
     port: FOU_PORT,
     sourcePortAuto: false,
     destinations: ["0.0.0.0/0"],
@@ -187,6 +222,43 @@ test("destinations change while it runs; nobody is served once the Egress is gon
   expect(pod.ready().reasons).toEqual([`Egress ${namespace}/internet does not exist`]);
 });
 
+test("an Egress that it does not understand any more is served by what was last known, and its clients go on", async () => {
+  await createEgress({ destinations: ["192.0.2.0/24"] });
+  await putSlice("n1", ["10.244.1.2"]);
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  const reference = { namespace, name: "internet" };
+  const status = { observedGeneration: 1 };
+  await egresses().applyStatus({ metadata: reference, status }, { fieldManager: "operator" });
+  await asEarlierRelease(transport, () =>
+    egresses()
+      .patch(reference, { spec: { destinations: [NO_NETWORK] } })
+      .catch((error: unknown) => expect(error).toBeInstanceOf(ZodError)),
+  );
+  const later = await putSlice("n2", ["10.244.2.2"]);
+  await vi.waitFor(() => expect(applied(later)).toBe("1"), SOON);
+  expect(kernel.addresses).toEqual(["10.244.1.2", "10.244.2.2"]);
+  expect(kernel.config?.destinations).toEqual(["192.0.2.0/24"]);
+  expect(pod.ready().ok).toBe(true);
+
+  // A program that starts now leaves what the kernel has, and says why it is not ready.
+  stop.abort();
+  await running;
+  stop = new AbortController();
+  pod = newPod();
+  start();
+  const reason = expect.stringMatching(
+    /^Egress .*\/internet is not understood by this release: spec\.destinations\[0\]/,
+  );
+  await vi.waitFor(() => expect(pod.ready().reasons).toContainEqual(reason), SOON);
+  expect(kernel.addresses).toEqual(["10.244.1.2", "10.244.2.2"]);
+  expect(kernel.config?.destinations).toEqual(["192.0.2.0/24"]);
+
+  await egresses().patch(reference, { spec: { destinations: ["198.51.100.0/24"] } });
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  expect(kernel.config?.destinations).toEqual(["198.51.100.0/24"]);
+});
+
 test("it serves clients of the namespaces that the operator has found to be allowed, and no others", async () => {
   await createEgress({ allowedNamespaces: {} });
   const slice = await putSlice("n1", ["10.244.1.2"]);
@@ -215,6 +287,43 @@ test("it says why it is not ready while the kernel refuses, and recovers by itse
   kernel.failure = undefined;
   await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
   expect(applied(slice)).toBe("1");
+});
+
+test("it is not ready while somebody else has changed the data path, puts it right and tells", async () => {
+  await createEgress();
+  const slice = await putSlice("n1", ["10.244.1.2"]);
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  kernel.held = promise;
+  kernel.differences = [{ object: "chain", text: "nft chain egress_nat_gateway forward is missing" }];
+  suspect();
+  await vi.waitFor(() => {
+    expect(pod.ready().reasons.join()).toMatch(/changed by somebody else: nft chain .* forward is missing/);
+  }, SOON);
+  expect(applied(slice)).toBe("1");
+  resolve();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  expect(events).toEqual([expect.stringMatching(/^internet: .* forward is missing$/)]);
+  expect(await registry.metrics()).toContain('egress_nat_gateway_drift_repairs_total{object="chain"} 1');
+
+  suspect();
+  await putSlice("n2", ["10.244.2.2"]);
+  await vi.waitFor(() => expect(kernel.addresses).toContain("10.244.2.2"), SOON);
+  expect(events).toHaveLength(1);
+});
+
+test("a data path that cannot be put right keeps it from being ready, and it tries again", async () => {
+  await createEgress();
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  kernel.failure = new FounatError("uplink-missing", "no default route", { retryable: true });
+  suspect();
+  await vi.waitFor(() => expect(pod.ready().reasons).toEqual(["no default route"]), SOON);
+  kernel.failure = undefined;
+  kernel.differences = [{ object: "rule", text: "not done: ip rule add pref 2000" }];
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  expect(kernel.differences).toEqual([]);
 });
 
 test("it follows the networks of the cluster", async () => {

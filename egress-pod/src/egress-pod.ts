@@ -1,8 +1,10 @@
+import { hostname } from "node:os";
 import {
   CLUSTER_RANGES_CONFIG_MAP,
   ClusterRanges,
   EGRESS_LABEL,
   EGRESS_RESOURCE,
+  isInvalid,
   labelValue,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
@@ -21,7 +23,13 @@ import {
 import type { Check, Logger } from "@egress-nat/program";
 import { desiredState } from "./desired-state.ts";
 import { drain } from "./drain.ts";
-import { type GatewayEgress, gatewayConfig, parseEgress } from "./egress.ts";
+import {
+  type GatewayEgress,
+  gatewayConfig,
+  lastUnderstood,
+  parseStoredEgress,
+  type StoredEgress,
+} from "./egress.ts";
 import { type GatewayPort, GatewaySync } from "./gateway-sync.ts";
 import type { Metrics } from "./metrics.ts";
 import { type GatewaySlice, parseSlice } from "./slice.ts";
@@ -29,10 +37,23 @@ import { type GatewaySlice, parseSlice } from "./slice.ts";
 export interface EgressPodOptions {
   /** The Egress that this gateway serves. */
   readonly egress: { readonly namespace: string; readonly name: string };
+  /** The pod's own addresses, as the API names them. */
+  readonly addresses: readonly string[];
   /** Where the operator publishes the cluster's networks, which no client reaches through a gateway. */
   readonly clusterRangesNamespace: string;
   readonly transport: Transport;
   readonly createGateway: (config: GatewayConfig) => GatewayPort;
+  /**
+   * Follows what others change in the kernel until the signal is aborted, and calls `onChange` when they may have.
+   *
+   * @param ownTransactions how often this program has changed nftables
+   */
+  readonly watchKernel: (
+    watch: { readonly ownTransactions: () => number; readonly onChange: () => void },
+    signal: AbortSignal,
+  ) => Promise<void>;
+  /** Told about changes of others that were taken back. */
+  readonly onDrift: (egress: GatewayEgress, message: string) => void;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
@@ -48,9 +69,11 @@ const BACKOFF = { baseMs: 100, maxMs: 10_000 };
  */
 export class EgressPod {
   readonly #options: EgressPodOptions;
-  readonly #egresses = new Store<GatewayEgress>();
+  readonly #egresses = new Store<StoredEgress>();
+  /** What it serves by: what was last understood of the Egress that is there. */
+  #egress: GatewayEgress | undefined;
   readonly #slices = new Store<GatewaySlice>();
-  readonly #egressReflector: Reflector<GatewayEgress>;
+  readonly #egressReflector: Reflector<StoredEgress>;
   readonly #sliceReflector: Reflector<GatewaySlice>;
   readonly #clusterRangesReflector: Reflector<ClusterRanges>;
   /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
@@ -58,12 +81,17 @@ export class EgressPod {
   readonly #queue: WorkQueue;
   readonly #sync: GatewaySync;
   #failure: unknown = new Error("the rule set has not been applied yet");
+  /** Whether the kernel may be otherwise than it was left. */
+  #suspected = false;
+  #drifts = 0;
+  readonly #applied = Promise.withResolvers<void>();
 
   constructor(options: EgressPodOptions) {
-    const { egress, clusterRangesNamespace, transport, createGateway, logger } = options;
+    const { egress, clusterRangesNamespace, transport, createGateway, logger, metrics } = options;
     const { namespace, name } = egress;
     this.#options = options;
     this.#sync = new GatewaySync(createGateway);
+    metrics.countDrops(() => this.#sync.drops());
     this.#queue = new WorkQueue({
       concurrency: 1,
       backoff: BACKOFF,
@@ -74,7 +102,7 @@ export class EgressPod {
       resource: EGRESS_RESOURCE,
       namespace,
       fieldSelector: `metadata.name=${name}`,
-      parse: parseEgress,
+      parse: parseStoredEgress,
       store: this.#egresses,
       logger,
       onEvent: (event) => this.#observe(EGRESS_RESOURCE, event),
@@ -105,7 +133,11 @@ export class EgressPod {
       this.#clusterRanges = object.data.ranges;
       this.#queue.add(GATEWAY);
     });
-    this.#egresses.onChange(() => this.#queue.add(GATEWAY));
+    this.#egresses.onChange(({ type, object }) => {
+      this.#egress = type === "deleted" ? undefined : lastUnderstood(object, this.#egress);
+      this.#tellIfInvalid(object);
+      this.#queue.add(GATEWAY);
+    });
     this.#slices.onChange(() => this.#queue.add(GATEWAY));
   }
 
@@ -116,6 +148,7 @@ export class EgressPod {
       this.#sliceReflector.run(signal),
       this.#clusterRangesReflector.run(signal),
       this.#queue.run(() => this.#bringUpToDate(), signal),
+      this.#watchKernel(signal),
     ]);
   }
 
@@ -158,27 +191,50 @@ export class EgressPod {
 
   /** Of an Egress that is gone no time is left. */
   get #drainTimeoutSeconds(): number {
-    return this.#egresses.list()[0]?.spec.drainTimeoutSeconds ?? 0;
+    return (this.#egress ?? this.#stored)?.spec.drainTimeoutSeconds ?? 0;
+  }
+
+  /** As the API has it, understood or not. */
+  get #stored(): StoredEgress | undefined {
+    return this.#egresses.list()[0];
   }
 
   get #synced(): boolean {
     return this.#egressReflector.state.synced && this.#sliceReflector.state.synced;
   }
 
+  /** Not before all clients are there: to hear of ten thousand of them would take longer than to write them. */
+  async #watchKernel(signal: AbortSignal): Promise<void> {
+    const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    await Promise.race([this.#applied.promise, aborted]);
+    if (signal.aborted) return;
+    const onChange = () => {
+      this.#suspected = true;
+      this.#queue.add(GATEWAY);
+    };
+    await this.#options.watchKernel({ ownTransactions: () => this.#sync.transactions, onChange }, signal);
+  }
+
   async #bringUpToDate() {
-    const [egress] = this.#egresses.list();
+    const egress = this.#egress;
     const clusterRanges = this.#clusterRanges;
-    const { logger, metrics } = this.#options;
+    const { addresses, logger, metrics } = this.#options;
     if (clusterRanges === undefined) return done;
+    // It is there, and nobody knows what it says: what the kernel has from a former process stays.
+    if (egress === undefined && this.#stored !== undefined) return done;
     if (!this.#synced) {
       // Ten thousand clients take a while to arrive.
-      if (egress !== undefined) await this.#sync.prepare(gatewayConfig(egress, clusterRanges));
+      if (egress !== undefined) await this.#sync.prepare(gatewayConfig(egress, clusterRanges, addresses));
       return done;
     }
-    const state = desiredState(egress, this.#slices.list(), clusterRanges);
+    const state = desiredState(egress, this.#slices.list(), clusterRanges, addresses);
     try {
+      if (this.#suspected && this.#sync.isCertain) await this.#takeBack(egress);
       await this.#sync.apply(state);
+      // To apply all of it is to compare much, but not every element.
+      if (this.#suspected) await this.#takeBack(egress);
       this.#failure = undefined;
+      this.#applied.resolve();
     } catch (error) {
       this.#failure = error;
       throw error;
@@ -189,12 +245,40 @@ export class EgressPod {
     return done;
   }
 
+  /** Makes good what somebody else has changed. Meanwhile nobody is sent here. */
+  async #takeBack(egress: GatewayEgress | undefined): Promise<void> {
+    const { logger, metrics, onDrift } = this.#options;
+    const foundAt = performance.now();
+    this.#suspected = false;
+    try {
+      const differences = await this.#sync.check();
+      if (differences.length === 0) return;
+      const words = differences.map(({ text }) => text);
+      this.#failure = new Error(`the data path was changed by somebody else: ${words.join("; ")}`);
+      await this.#sync.repair();
+      this.#drifts += 1;
+      const durationMs = Math.round(performance.now() - foundAt);
+      logger.warn(
+        { differences: words, durationMs },
+        "the data path was changed by somebody else, and is as it was again",
+      );
+      metrics.repaired(differences.map(({ object }) => object));
+      if (egress !== undefined) onDrift(egress, driftMessage(this.#drifts, durationMs, words));
+    } catch (error) {
+      this.#suspected = true;
+      throw error;
+    }
+  }
+
   *#reasonsNotToServe(): Generator<string> {
     const { namespace, name } = this.#options.egress;
     const hint = "(is the API server reachable, and is there a Role that allows it?)";
     if (!this.#egressReflector.state.synced)
       yield `Egress ${namespace}/${name} has not been read yet ${hint}`;
-    else if (this.#egresses.size === 0) yield `Egress ${namespace}/${name} does not exist`;
+    else if (this.#stored === undefined) yield `Egress ${namespace}/${name} does not exist`;
+    else if (this.#egress === undefined && isInvalid(this.#stored)) {
+      yield `Egress ${namespace}/${name} is not understood by this release: ${this.#stored.invalid}`;
+    }
     if (!this.#sliceReflector.state.synced) {
       yield `EgressClientSlices in ${namespace} have not been listed yet ${hint}`;
     }
@@ -203,6 +287,13 @@ export class EgressPod {
       yield `the networks of the cluster have not been read yet from ConfigMap ${configMap} (does the operator run?)`;
     }
     if (this.#synced && this.#failure !== undefined) yield messageOf(this.#failure);
+  }
+
+  #tellIfInvalid(egress: StoredEgress): void {
+    if (!isInvalid(egress)) return;
+    const { logger, metrics } = this.#options;
+    metrics.invalidObject(EGRESS_RESOURCE.kind);
+    logger.warn({ invalid: egress.invalid }, "the Egress is not understood, what was last known of it holds");
   }
 
   #observe({ kind }: Resource, event: ReflectorEvent): void {
@@ -217,6 +308,14 @@ export class EgressPod {
     const { error, failures, retryAfterMs } = failure;
     logger.warn({ err: error, failures, retryAfterMs }, "rule set could not be applied, trying again");
   }
+}
+
+/** Events that say the same would be one, whose count a gateway may not change: their number makes each another one. */
+function driftMessage(number: number, durationMs: number, words: readonly string[]): string {
+  return (
+    `The data path of gateway ${hostname()} was changed by somebody else and put right in ${durationMs} ms, ` +
+    `${number} times since it started. It differed in: ${words.join("; ")}`
+  );
 }
 
 function messageOf(error: unknown): string {

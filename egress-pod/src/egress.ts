@@ -1,9 +1,17 @@
-import { EgressSpec, EgressStatus, FOU_PORT, ObjectHead } from "@egress-nat/crds";
+import {
+  EgressSpec,
+  EgressStatus,
+  FOU_PORT,
+  type InvalidEgress,
+  isInvalid,
+  ObjectHead,
+  orInvalid,
+} from "@egress-nat/crds";
 import type { GatewayConfig } from "@egress-nat/founat";
 import { z } from "zod";
 
 // A field that this program does not use must not keep it from its work, however it came to be wrong.
-const GatewayEgress = z.object({
+export const GatewayEgress = z.object({
   metadata: ObjectHead,
   spec: EgressSpec.pick({
     destinations: true,
@@ -15,22 +23,44 @@ const GatewayEgress = z.object({
   status: EgressStatus.pick({ allowedNamespaces: true, observedGeneration: true }).optional(),
 });
 /** What a gateway needs of its Egress. */
-export type GatewayEgress = z.infer<typeof GatewayEgress>;
+export type GatewayEgress = z.infer<typeof GatewayEgress> & { readonly invalid?: string };
+
+/** An Egress as the API has it, whether this gateway understands it or not. */
+export type StoredEgress = GatewayEgress | InvalidEgress;
 
 /** Parses an Egress from the API and drops what a gateway does not need. */
-export function parseEgress(raw: unknown): GatewayEgress {
-  return GatewayEgress.parse(raw);
+export const parseStoredEgress: (raw: unknown) => StoredEgress = orInvalid(GatewayEgress);
+
+/**
+ * What a gateway serves by.
+ *
+ * @param stored what the API has
+ * @param known what it served by until now
+ * @returns of an Egress that is not understood any more what was last known, but for what its status says; undefined where
+ *   nothing is known
+ */
+export function lastUnderstood(
+  stored: StoredEgress,
+  known: GatewayEgress | undefined,
+): GatewayEgress | undefined {
+  if (!isInvalid(stored)) return stored;
+  if (known?.metadata.uid !== stored.metadata.uid) return undefined;
+  const { metadata, status, invalid } = stored;
+  return { metadata, spec: known.spec, status, invalid };
 }
 
 /**
  * @param egress undefined: it does not exist (any more), so nobody may go anywhere
  * @param clusterRanges CIDRs that are never reached through a gateway
+ * @param addresses the gateway's own
  */
 export function gatewayConfig(
   egress: GatewayEgress | undefined,
   clusterRanges: readonly string[],
+  addresses: readonly string[],
 ): GatewayConfig {
   return {
+    addresses,
     port: FOU_PORT,
     sourcePortAuto: egress?.spec.fouSourcePortAuto ?? false,
     destinations: egress?.spec.destinations ?? [],

@@ -4,6 +4,10 @@ import { z } from "zod";
 export const Environment = z.object({
   EGRESS_NAMESPACE: z.string().describe("namespace of the Egress that this gateway serves"),
   EGRESS_NAME: z.string().describe("name of the Egress that this gateway serves"),
+  POD_IPS: z
+    .string()
+    .transform((addresses) => addresses.split(","))
+    .describe("the pod's addresses, as the API names them: others on its interfaces are not used"),
   CLUSTER_RANGES_NAMESPACE: z
     .string()
     .describe("namespace of the ConfigMap in which the operator publishes the cluster's networks"),

@@ -20,6 +20,8 @@ function state(generation: number, clients: readonly GatewayClient[], config = C
   };
 }
 
+const MISSING = { object: "chain", text: "nft chain is missing" };
+
 /** Writes down what is asked of the gateway, and fails when it is told to. */
 function recorder() {
   const calls: string[] = [];
@@ -39,7 +41,11 @@ function recorder() {
         ),
       update: async ({ put = [], remove = [] }) =>
         record("update", { put: [...put].map(({ id }) => id), remove: [...remove] }),
+      check: async () => [MISSING],
+      repair: async () => record("repair", null),
+      drops: async () => new Map(),
       liveFlows: async () => 0,
+      transactions: 0,
     };
   });
   return { calls, failing, sync };
@@ -111,4 +117,17 @@ test("after a failure nothing counts as prepared", async () => {
   failing.clear();
   await sync.apply(state(1, [A]));
   expect(calls.slice(-2)).toEqual(['configure ["0.0.0.0/0"]', 'sync ["a"]']);
+});
+
+test("what another one has changed is put right without anything else; a failure makes all of it uncertain", async () => {
+  const { calls, failing, sync } = recorder();
+  await sync.apply(state(1, [A]));
+  calls.length = 0;
+  expect(await sync.check()).toEqual([MISSING]);
+  await sync.repair();
+  expect(calls).toEqual(["repair null"]);
+  expect(sync.isCertain).toBe(true);
+  failing.add("repair");
+  await expect(sync.repair()).rejects.toThrow("repair failed");
+  expect(sync.isCertain).toBe(false);
 });

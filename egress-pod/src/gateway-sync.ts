@@ -1,10 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Gateway, GatewayConfig } from "@egress-nat/founat";
+import type { Difference, Gateway, GatewayConfig } from "@egress-nat/founat";
 import { changeOf } from "./clients.ts";
 import type { DesiredState } from "./desired-state.ts";
 
 /** The part of founat's gateway that is used here. */
-export type GatewayPort = Pick<Gateway, "configure" | "sync" | "update" | "liveFlows">;
+export type GatewayPort = Pick<
+  Gateway,
+  "configure" | "sync" | "update" | "check" | "repair" | "drops" | "liveFlows" | "transactions"
+>;
 
 const NO_SLICES: ReadonlyMap<string, number> = new Map();
 
@@ -37,6 +40,26 @@ export class GatewaySync {
     return this.#applied?.clients.size ?? 0;
   }
 
+  /** How often nftables was changed here. */
+  get transactions(): number {
+    return this.#gateway?.transactions ?? 0;
+  }
+
+  /**
+   * Compares the kernel with what was applied last.
+   *
+   * @returns what differs
+   * @throws FounatError
+   */
+  async check(): Promise<readonly Difference[]> {
+    return this.#certainly(async () => (await this.#gateway?.check()) ?? []);
+  }
+
+  /** Makes the kernel as it was applied last. @throws FounatError */
+  repair(): Promise<void> {
+    return this.#certainly(async () => this.#gateway?.repair());
+  }
+
   /**
    * Does what can be done before it is known who the clients are; those that the kernel has stay.
    *
@@ -56,19 +79,32 @@ export class GatewaySync {
    */
   async apply(state: DesiredState): Promise<void> {
     this.#gateway ??= this.#createGateway(state.config);
-    try {
-      if (this.#applied === undefined) await this.#applyInFull(this.#gateway, state);
-      else await applyChange(this.#gateway, this.#applied, state);
-      this.#applied = state;
-    } catch (error) {
-      this.#applied = undefined;
-      throw error;
-    }
+    const gateway = this.#gateway;
+    await this.#certainly(async () => {
+      if (this.#applied === undefined) await this.#applyInFull(gateway, state);
+      else await applyChange(gateway, this.#applied, state);
+    });
+    this.#applied = state;
+  }
+
+  /** Packets that were dropped, by the reason. @throws FounatError */
+  async drops(): Promise<ReadonlyMap<string, number>> {
+    return this.#gateway === undefined ? new Map() : this.#gateway.drops();
   }
 
   /** How many flows of clients are not over. @throws FounatError */
   async liveFlows(): Promise<number> {
     return this.#gateway === undefined ? 0 : this.#gateway.liveFlows();
+  }
+
+  /** After a failure the gateway takes the kernel as its record, and it is not certain what that holds. */
+  async #certainly<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#applied = undefined;
+      throw error;
+    }
   }
 
   async #applyInFull(gateway: GatewayPort, { config, clients }: DesiredState): Promise<void> {

@@ -1,13 +1,14 @@
-import { HEALTH_PORTS, HEARTBEAT_PORT } from "@egress-nat/crds";
-import { Gateway, HeartbeatResponder, kernelHere } from "@egress-nat/founat";
-import { createTransport, loadCredentials } from "@egress-nat/kube";
+import { hostname } from "node:os";
+import { API_GROUP, EGRESS_RESOURCE, FOU_PORT, HEALTH_PORTS, HEARTBEAT_PORT } from "@egress-nat/crds";
+import { Gateway, GatewayWatch, HeartbeatResponder, kernelHere } from "@egress-nat/founat";
+import { apiVersion, createTransport, EventRecorder, loadCredentials } from "@egress-nat/kube";
 import { createRegistry, HealthServer, parseEnvironment, runProgram } from "@egress-nat/program";
 import { EgressPod } from "./egress-pod.ts";
 import { Environment } from "./environment.ts";
 import { Metrics } from "./metrics.ts";
 
 await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
-  const { EGRESS_NAMESPACE, EGRESS_NAME, CLUSTER_RANGES_NAMESPACE } = parseEnvironment(Environment);
+  const { EGRESS_NAMESPACE, EGRESS_NAME, POD_IPS, CLUSTER_RANGES_NAMESPACE } = parseEnvironment(Environment);
   const logger = root.child({ egress: `${EGRESS_NAMESPACE}/${EGRESS_NAME}` });
   const registry = createRegistry();
   const kernel = kernelHere();
@@ -17,11 +18,33 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
     userAgent: "egress-nat-egress-pod",
   });
 
+  const events = new EventRecorder({
+    transport,
+    component: `${API_GROUP}/gateway`,
+    instance: hostname(),
+    logger,
+  });
   const pod = new EgressPod({
     egress: { namespace: EGRESS_NAMESPACE, name: EGRESS_NAME },
     clusterRangesNamespace: CLUSTER_RANGES_NAMESPACE,
     transport,
+    addresses: POD_IPS,
     createGateway: (config) => new Gateway(config, { kernel, logger }),
+    watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
+    onDrift: ({ metadata: { name, namespace, uid } }, message) =>
+      events.record({
+        regarding: {
+          apiVersion: apiVersion(EGRESS_RESOURCE),
+          kind: EGRESS_RESOURCE.kind,
+          name,
+          namespace,
+          uid,
+        },
+        type: "Warning",
+        reason: "GatewayChanged",
+        action: "Repair",
+        message,
+      }),
     logger,
     metrics: new Metrics(registry),
   });
@@ -46,5 +69,6 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
 
   await heartbeat.close();
   await health.close();
+  await events.close();
   transport.close();
 });

@@ -1,5 +1,6 @@
+import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { tunnelPackets } from "./metrics.ts";
+import { Metrics, tunnelTraffic } from "./metrics.ts";
 
 const DEV = `Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
@@ -8,9 +9,21 @@ const DEV = `Inter-|   Receive                                                | 
   fou4:123456789     700    0    0    0     0          0         0    65000     650    0    0    0     0       0          0
 `;
 
-test("the packets of the tunnel are told by family and direction", () => {
-  expect(tunnelPackets(DEV)).toEqual([
-    { labels: { family: "ipv4", direction: "from_clients" }, packets: 700 },
-    { labels: { family: "ipv4", direction: "to_clients" }, packets: 650 },
+test("the traffic of the tunnel is told by family and direction", () => {
+  expect(tunnelTraffic(DEV)).toEqual([
+    { labels: { family: "ipv4", direction: "from_clients" }, bytes: 123456789, packets: 700 },
+    { labels: { family: "ipv4", direction: "to_clients" }, bytes: 65000, packets: 650 },
   ]);
+});
+
+test("dropped packets are counters by reason, asked for at each scrape", async () => {
+  const registry = new Registry();
+  const metrics = new Metrics(registry);
+  let packets = 3;
+  metrics.countDrops(async () => new Map([["no_client", packets]]));
+  const line = () => registry.getSingleMetricAsString("egress_nat_gateway_dropped_packets_total");
+  expect(await line()).toContain('{reason="no_client"} 3');
+  packets = 5;
+  expect(await line()).toContain('{reason="no_client"} 5');
+  expect(await line()).toContain("# TYPE egress_nat_gateway_dropped_packets_total counter");
 });

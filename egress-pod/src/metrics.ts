@@ -17,6 +17,8 @@ export class Metrics {
   readonly #slices: Gauge;
   readonly #applySeconds: Histogram<"outcome">;
   readonly #invalidObjects: Counter<"kind">;
+  #drops: () => Promise<ReadonlyMap<string, number>> = async () => new Map();
+  readonly #driftRepairs: Counter<"object">;
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -46,13 +48,30 @@ export class Metrics {
         this.set(conntrack("limit"));
       },
     });
-    new Gauge({
-      name: "egress_nat_gateway_tunnel_packets",
-      help: "Packets that clients sent and got through the tunnel since this gateway's links were made.",
-      labelNames: ["family", "direction"],
+    for (const unit of ["packets", "bytes"] as const) {
+      new Counter({
+        name: `egress_nat_gateway_tunnel_${unit}_total`,
+        help: `${unit === "packets" ? "Packets" : "Bytes"} that clients sent and got through the tunnel since this gateway's links were made.`,
+        labelNames: ["family", "direction"],
+        registers,
+        collect() {
+          this.reset();
+          for (const { labels, ...traffic } of tunnelTraffic(readProc("/proc/net/dev"))) {
+            this.inc(labels, traffic[unit]);
+          }
+        },
+      });
+    }
+    const drops = () => this.#drops();
+    new Counter({
+      name: "egress_nat_gateway_dropped_packets_total",
+      help: "Packets that this gateway dropped since its packet filter was made, by the reason.",
+      labelNames: ["reason"],
       registers,
-      collect() {
-        for (const { labels, packets } of tunnelPackets(readProc("/proc/net/dev"))) this.set(labels, packets);
+      async collect() {
+        const counted = await drops();
+        this.reset();
+        for (const [reason, packets] of counted) this.inc({ reason }, packets);
       },
     });
     this.#applySeconds = new Histogram({
@@ -68,6 +87,17 @@ export class Metrics {
       labelNames: ["kind"],
       registers,
     });
+    this.#driftRepairs = new Counter({
+      name: "egress_nat_gateway_drift_repairs_total",
+      help: "Things of the data path that somebody else had changed and that were put right, by their kind.",
+      labelNames: ["object"],
+      registers,
+    });
+  }
+
+  /** @param drops asked at each scrape for the packets that were dropped, by the reason */
+  countDrops(drops: () => Promise<ReadonlyMap<string, number>>): void {
+    this.#drops = drops;
   }
 
   /** What the kernel holds now. */
@@ -80,28 +110,37 @@ export class Metrics {
     this.#applySeconds.observe({ outcome }, durationMs / 1000);
   }
 
+  repaired(objects: readonly string[]): void {
+    for (const object of objects) this.#driftRepairs.inc({ object });
+  }
+
   invalidObject(kind: string): void {
     this.#invalidObjects.inc({ kind });
   }
 }
 
-export interface TunnelPackets {
+export interface TunnelTraffic {
   readonly labels: { readonly family: string; readonly direction: "from_clients" | "to_clients" };
   readonly packets: number;
+  readonly bytes: number;
 }
 
 /**
  * @param dev the text of /proc/net/dev (proc_pid_net(5)): after each name eight columns of what was received, then
- *   eight of what was sent; packets are the second of each
+ *   eight of what was sent; of each bytes are the first and packets the second
  */
-export function tunnelPackets(dev: string): TunnelPackets[] {
-  return dev.split("\n").flatMap((line): TunnelPackets[] => {
+export function tunnelTraffic(dev: string): TunnelTraffic[] {
+  return dev.split("\n").flatMap((line): TunnelTraffic[] => {
     const [name = "", ...columns] = line.trim().split(/[:\s]+/);
     const family = TUNNEL_FAMILIES[name];
     if (family === undefined) return [];
+    const [received, sent] = [columns.slice(0, 8), columns.slice(8)].map(([bytes, packets]) => ({
+      bytes: Number(bytes),
+      packets: Number(packets),
+    })) as [Omit<TunnelTraffic, "labels">, Omit<TunnelTraffic, "labels">];
     return [
-      { labels: { family, direction: "from_clients" }, packets: Number(columns[1]) },
-      { labels: { family, direction: "to_clients" }, packets: Number(columns[9]) },
+      { labels: { family, direction: "from_clients" }, ...received },
+      { labels: { family, direction: "to_clients" }, ...sent },
     ];
   });
 }

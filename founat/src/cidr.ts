@@ -76,6 +76,10 @@ export function lastAddress({ family, first, length }: Prefix): bigint {
   return first + (1n << BigInt(ADDRESS_BITS[family] - length)) - 1n;
 }
 
+export function rangeOf(prefix: Prefix): Range {
+  return { first: prefix.first, last: lastAddress(prefix) };
+}
+
 /** Whether all of `inner` is in `outer`. */
 export function containsPrefix(outer: Prefix, inner: Prefix): boolean {
   return (

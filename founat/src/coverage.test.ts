@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
-import { isNarrow, PRIVATE_RANGES, parseAddress, parseCidr } from "./cidr.ts";
-import { carriedRanges, decide, NEVER_CARRIED } from "./coverage.ts";
+import { isNarrow, PRIVATE_RANGES, parseAddress, parseCidr, type Range, rangeOf } from "./cidr.ts";
+import { carriedRanges, decide, NEVER_CARRIED, translatedRanges } from "./coverage.ts";
+import { formatRange } from "./ranges.ts";
 import { aroundBoundaries, holds, type Situation, situation } from "./testing/arbitrary.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -94,6 +95,19 @@ test("neighbour discovery, link-local and multicast addresses are never carried"
     const { value } = parseAddress(address);
     expect(ranges.some(({ first, last }) => first <= value && value <= last)).toBe(false);
   }
+});
+
+test("IPv4 addresses in the spelling of IPv6 are nobody's, and a translator's names of a range are as many", () => {
+  const decisions = decide("ipv6", [{ destinations: ["::/0"], excluded: [] }], { clusterRanges: [] });
+  const among = (ranges: readonly Range[], address: string) => {
+    const { value } = parseAddress(address);
+    return ranges.some(({ first, last }) => first <= value && value <= last);
+  };
+  for (const address of ["::192.0.2.1", "::ffff:192.0.2.1"]) {
+    expect(among(carriedRanges(decisions), address)).toBe(false);
+  }
+  const translated = translatedRanges([rangeOf(parseCidr("192.0.2.0/24"))]);
+  expect(translated.map((range) => formatRange("ipv6", range))).toEqual(["64:ff9b::c000:200/120"]);
 });
 
 test("two thousand in-cluster ranges cost two thousand decisions, not their square", () => {

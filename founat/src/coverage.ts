@@ -6,6 +6,7 @@ import {
   lastAddress,
   PRIVATE_RANGES,
   type Prefix,
+  parseCidr,
   prefixesOf,
   type Range,
 } from "./cidr.ts";
@@ -23,11 +24,19 @@ export const NEVER_CARRIED: readonly string[] = [
   "169.254.0.0/16",
   "224.0.0.0/4",
   "255.255.255.255/32",
-  "::/127",
   "fe80::/10",
   "ff00::/8",
   ...Object.values(PROBE_PREFIXES),
 ];
+
+/**
+ * No packet to these belongs on any wire (RFC 4291, section 2.5.5): IPv4 addresses in the spelling of IPv6, which a
+ * translator on the way might take for what they stand for. Clients refuse to send any; `::` and `::1` are of this host.
+ */
+export const NEVER_SENT: readonly string[] = ["::/96", "::ffff:0:0/96"];
+
+/** What translators between IPv6 and IPv4 serve everywhere (NAT64; RFC 6052, section 2.1). */
+const TRANSLATED_PREFIX = "64:ff9b::/96";
 
 /** The part of an Egress that says which addresses it carries. */
 export interface Carrier {
@@ -92,7 +101,7 @@ export function decide<C extends Carrier>(
   });
   // Stable: of equally long prefixes the first carrier's stays first.
   destinations.sort((a, b) => b.prefix.length - a.prefix.length);
-  const blocked = prefixesOf(family, [...options.clusterRanges, ...NEVER_CARRIED]);
+  const blocked = prefixesOf(family, [...options.clusterRanges, ...NEVER_CARRIED, ...NEVER_SENT]);
   const before = prefixesOf(family, [...PRIVATE_RANGES, ...(options.mainRoutes ?? [])]);
   const boundaries = unique([
     ...destinations.flatMap(({ prefix, excluded }) => [prefix, ...excluded]),
@@ -145,6 +154,15 @@ export function carriedRanges<C extends Carrier>(
   }
   closeUntil(1n << 128n);
   return mergeRanges(ranges);
+}
+
+/**
+ * The IPv6 addresses by which a translator (NAT64) would reach IPv4 addresses. Of prefixes that a network has chosen for
+ * its own translators nobody here knows.
+ */
+export function translatedRanges(ranges: readonly Range[]): Range[] {
+  const { first: base } = parseCidr(TRANSLATED_PREFIX);
+  return ranges.map(({ first, last }) => ({ first: base + first, last: base + last }));
 }
 
 /** Of prefixes of one family. */

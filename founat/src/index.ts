@@ -11,14 +11,18 @@ export {
 } from "./cidr.ts";
 export { Client } from "./client/client.ts";
 export type { ClientConfig, ClientEgress } from "./client/config.ts";
+export type { Refusals } from "./client/guard.ts";
 export type { SilentTunnel, TunnelProbeOptions } from "./client/probe.ts";
+export type { Difference } from "./difference.ts";
 export { FounatError, type FounatErrorCode } from "./error.ts";
 export { type Addresses, FAMILIES, type Family } from "./family.ts";
 export type { GatewayClient, GatewayConfig } from "./gateway/config.ts";
 export { Gateway } from "./gateway/gateway.ts";
 export { prepareGatewayNetns } from "./gateway/netns.ts";
+export { GatewayWatch, type GatewayWatchOptions } from "./gateway/watch.ts";
 export { HeartbeatProber, type ProbeOptions } from "./heartbeat/prober.ts";
 export { HeartbeatResponder, type HeartbeatResponderOptions } from "./heartbeat/responder.ts";
 export { type Kernel, type KernelOptions, kernelHere, kernelInNetns } from "./kernel.ts";
 export type { Logger } from "./logger.ts";
 export type { Step } from "./step.ts";
+export { type NetnsWatch, type NetnsWatchOptions, openNetnsWatch } from "./watch/netns-watch.ts";

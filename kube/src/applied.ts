@@ -42,7 +42,8 @@ export function isApplied(live: KubeObject, wanted: Applicable, options: Applied
   return owned !== undefined && ownsAll(owned, wanted);
 }
 
-function digest(object: object): string {
+/** Tells objects apart, whatever the order of their keys. @returns 27 characters of base64url */
+export function digest(object: object): string {
   return createHash("sha256")
     .update(JSON.stringify(canonical(object)))
     .digest("base64url")

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { EndpointSlice, mergeEndpoints } from "./endpoint-slice.ts";
+import { EndpointSlice, isOfService, mergeEndpoints } from "./endpoint-slice.ts";
 
 function slice(name: string, ...endpoints: object[]): EndpointSlice {
   return EndpointSlice.parse({ metadata: { name, namespace: "internet", uid: name }, endpoints });
@@ -29,6 +29,19 @@ describe("the pods behind EndpointSlices", () => {
     ]);
   });
 
+  test("have IP addresses: a slice may hold names instead, or whatever somebody wrote into it", () => {
+    const slices = [
+      slice(
+        "fqdn",
+        endpoint("outside.example", "a"),
+        endpoint("10.0.0.0/8", "b"),
+        endpoint("fe80::1%eth0", "c"),
+      ),
+      slice("v4", endpoint("10.244.1.7", "d")),
+    ];
+    expect(mergeEndpoints(slices).map(({ addresses }) => addresses)).toEqual([["10.244.1.7"]]);
+  });
+
   test("that are being moved from one slice to another stand there once", () => {
     const slices = [
       slice("old", endpoint("10.244.1.7", "a", { ready: false })),
@@ -52,5 +65,24 @@ describe("the pods behind EndpointSlices", () => {
   test("are none where a slice has none", () => {
     const empty = { metadata: { name: "s", namespace: "internet", uid: "s" }, endpoints: null };
     expect(mergeEndpoints([EndpointSlice.parse(empty)])).toEqual([]);
+  });
+});
+
+describe("an EndpointSlice of a Service", () => {
+  const owner = { apiVersion: "v1", kind: "Service", name: "nat", uid: "s1", controller: true };
+  const ownedBy = (...ownerReferences: readonly object[]) =>
+    EndpointSlice.parse({ metadata: { name: "s", namespace: "internet", uid: "s", ownerReferences } });
+
+  test.each([
+    ["is one that this very Service controls", [owner], "s1", true],
+    ["is one that a Service of its name controls, where its UID is not known", [owner], undefined, true],
+    ["is none that was left by a Service of that name", [owner], "s2", false],
+    ["is none that nobody owns", [], undefined, false],
+    ["is none of another Service", [{ ...owner, name: "other" }], undefined, false],
+    ["is none that it owns without control", [{ ...owner, controller: false }], "s1", false],
+    ["is none of another kind", [{ ...owner, kind: "Egress" }], "s1", false],
+    ["is none of a kind of that name in another group", [{ ...owner, apiVersion: "x/v1" }], "s1", false],
+  ])("%s", (_, owners, uid, expected) => {
+    expect(isOfService(ownedBy(...owners), { name: "nat", uid })).toBe(expected);
   });
 });

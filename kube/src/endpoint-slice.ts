@@ -1,6 +1,8 @@
 /** The endpoints of Services: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/ */
 
+import { isIP } from "node:net";
 import { z } from "zod";
+import { OwnerReferences } from "./owner-references.ts";
 import type { Resource } from "./resource.ts";
 
 export const ENDPOINT_SLICE_RESOURCE: Resource = {
@@ -19,6 +21,7 @@ export const EndpointSlice = z.object({
     uid: z.string(),
     resourceVersion: z.string().optional(),
     labels: z.record(z.string(), z.string()).default({}),
+    ownerReferences: OwnerReferences.default([]),
   }),
   endpoints: z
     .array(
@@ -40,6 +43,25 @@ export const EndpointSlice = z.object({
 });
 export type EndpointSlice = z.infer<typeof EndpointSlice>;
 
+/**
+ * Whether an EndpointSlice is one that Kubernetes keeps for a Service: a label alone can be on any.
+ *
+ * @param service its name; and its UID, where that is known
+ * @see https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/#ownership
+ */
+export function isOfService(
+  { metadata }: EndpointSlice,
+  service: { readonly name: string; readonly uid: string | undefined },
+): boolean {
+  const owner = metadata.ownerReferences.find(({ controller }) => controller);
+  return (
+    owner?.apiVersion === "v1" &&
+    owner.kind === "Service" &&
+    owner.name === service.name &&
+    (service.uid === undefined || owner.uid === service.uid)
+  );
+}
+
 /** One pod behind a Service, with its addresses of all families. */
 export interface Endpoint {
   /** Of the pod. */
@@ -59,7 +81,11 @@ export interface Endpoint {
  */
 export function mergeEndpoints(slices: readonly EndpointSlice[]): readonly Endpoint[] {
   const endpoints = new Map<string, Endpoint>();
-  for (const { addresses, conditions, nodeName, targetRef } of slices.flatMap(({ endpoints }) => endpoints)) {
+  for (const endpoint of slices.flatMap(({ endpoints }) => endpoints)) {
+    const { conditions, nodeName, targetRef } = endpoint;
+    // Those of a slice of type FQDN are names.
+    const addresses = endpoint.addresses.filter((address) => isIP(address) !== 0 && !address.includes("%"));
+    if (addresses.length === 0) continue;
     // A condition that is not known counts as true, and serving as ready: discovery.k8s.io/v1 EndpointConditions.
     const ready = conditions.ready ?? true;
     const serving = conditions.serving ?? ready;

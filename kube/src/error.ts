@@ -9,6 +9,7 @@ import { z } from "zod";
  * - Timeout: no answer in time
  * - Idle: a stream that should have carried something was silent
  * - InvalidResponse: an answer that is not what the API promises
+ * - NotLeading: the lead ended under which a write was to be sent
  * - InvalidCredentials: a token, certificate or kubeconfig that is missing or cannot be read
  */
 export class KubeError extends Error {

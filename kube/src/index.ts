@@ -1,11 +1,17 @@
 /** What long-lived programs need of the Kubernetes API. Knows no custom resource. */
 
 export { abortable } from "./abortable.ts";
-export { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
+export { type AppliedOptions, digest, isApplied, withDigest } from "./applied.ts";
 export { Backoff, type BackoffOptions } from "./backoff.ts";
 export { type Clock, pause, systemClock } from "./clock.ts";
 export type { Authentication, Credentials, CredentialsOptions, TlsOptions } from "./credentials.ts";
-export { ENDPOINT_SLICE_RESOURCE, type Endpoint, EndpointSlice, mergeEndpoints } from "./endpoint-slice.ts";
+export {
+  ENDPOINT_SLICE_RESOURCE,
+  type Endpoint,
+  EndpointSlice,
+  isOfService,
+  mergeEndpoints,
+} from "./endpoint-slice.ts";
 export { hasCode, KubeError } from "./error.ts";
 export {
   EventRecorder,
@@ -14,12 +20,14 @@ export {
   type Regarding,
 } from "./event-recorder.ts";
 export { type InClusterOptions, inClusterCredentials } from "./in-cluster-credentials.ts";
+export { fencedBy } from "./lead.ts";
 export { type LeaderCallbacks, LeaderElector, type LeaderElectorOptions } from "./leader-election.ts";
 export type { ListResult } from "./list.ts";
 export { loadCredentials } from "./load-credentials.ts";
 export type { Logger } from "./logger.ts";
 export { appliedFields, type FieldSet, type ManagedFieldsEntry } from "./managed-fields.ts";
 export { microTime } from "./micro-time.ts";
+export { OwnerReferences } from "./owner-references.ts";
 export { Reflector, type ReflectorEvent, type ReflectorOptions, type ReflectorState } from "./reflector.ts";
 export {
   apiVersion,

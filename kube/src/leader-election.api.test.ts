@@ -139,6 +139,27 @@ test("a leader that cannot renew stops before another one leads, and leads again
   transport.close();
 });
 
+test("a leader whose renewals are never answered, nor refused, stops before another one leads", async () => {
+  let isSilent = false;
+  const silence = Promise.withResolvers<never>();
+  const silent: Transport = {
+    request: (options) => (isSilent ? silence.promise : direct.request(options)),
+    stream: (options) => direct.stream(options),
+    close: () => undefined,
+  };
+  const one = new Candidate("one", silent);
+  await eventually(() => one.elector.isLeader);
+  const two = new Candidate("two");
+  isSilent = true;
+  try {
+    await eventually(() => two.elector.isLeader);
+    expect(one.story).toEqual(["leads", "lost", "has stopped"]);
+    expect(one.elector.isLeader).toBe(false);
+  } finally {
+    silence.reject(new Error("the connection broke"));
+  }
+});
+
 test("a leader survives a connection that carries nothing any more", async () => {
   await using proxy = await TcpProxy.to(credentials.server);
   const transport = createTransport({ credentials: proxy.reach(credentials), logger: silentLogger });

@@ -1,12 +1,15 @@
 import { z } from "zod";
+import { abortable } from "./abortable.ts";
 import { type Clock, pause, systemClock } from "./clock.ts";
 import { hasCode } from "./error.ts";
+import { Lead, notLeading } from "./lead.ts";
 import type { Logger } from "./logger.ts";
 import { microTime } from "./micro-time.ts";
 import { apiVersion, type Resource, resourcePath } from "./resource.ts";
-import type { Transport } from "./transport.ts";
+import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface LeaderElectorOptions {
+  /** With connections of its own, else writes that hang keep the lease from being renewed. */
   readonly transport: Transport;
   /** Namespace and name of the Lease. */
   readonly namespace: string;
@@ -16,7 +19,7 @@ export interface LeaderElectorOptions {
   readonly logger: Logger;
   /** For how long the others keep off after they saw the leader's last renewal; 15 s where it is absent. */
   readonly leaseDurationMs?: number;
-  /** For how long the leader tries to renew before it gives up; 10 s where it is absent. */
+  /** How long a lead lasts without a renewal, by the leader's own clock; 10 s where it is absent. */
   readonly renewDeadlineMs?: number;
   /** Between two attempts to acquire or to renew; 2 s where it is absent. */
   readonly retryPeriodMs?: number;
@@ -55,15 +58,18 @@ const Lease = z.object({
 });
 type Lease = z.infer<typeof Lease>;
 
+type Limits = Pick<RequestOptions, "timeoutMs" | "signal">;
+
 /** How long the release at the end may take: a pod that is told to stop has little time. */
-const RELEASE_TIMEOUT_MS = 2_000;
+const RELEASE: Limits = { timeoutMs: 2_000 };
 
 /**
  * One leader among several candidates, by a Lease, as client-go does it and together with candidates that use it.
  *
  * Whether a lease has expired is judged by when this process saw it change, not by the times in it: clocks of
- * different machines are not compared. There may still be no leader for a while, and, if a leader's process was frozen
- * for longer than the lease, two for as long as it takes it to notice: work under a lead has to bear that.
+ * different machines are not compared. A lead ends before its lease does, by a timer that waits for no answer, and a
+ * process that was frozen looks at its clock before it sends a write. What remains is a write that was under way when the
+ * lead ended: work under a lead has to bear that.
  *
  * @see https://pkg.go.dev/k8s.io/client-go/tools/leaderelection
  */
@@ -74,7 +80,7 @@ export class LeaderElector {
   readonly #renewDeadlineMs: number;
   readonly #retryPeriodMs: number;
   #observed: { readonly lease: Lease; readonly at: number } | undefined;
-  #isLeader = false;
+  #current: Lead | undefined;
 
   constructor(options: LeaderElectorOptions) {
     this.#options = options;
@@ -88,7 +94,13 @@ export class LeaderElector {
   }
 
   get isLeader(): boolean {
-    return this.#isLeader;
+    return this.#current?.isHeld ?? false;
+  }
+
+  /** For `fencedBy`. @throws KubeError NotLeading */
+  assertHeld(): void {
+    if (this.#current === undefined) throw notLeading();
+    this.#current.assertHeld();
   }
 
   /** Who holds the lease, as last seen. */
@@ -108,7 +120,7 @@ export class LeaderElector {
   async #acquire(signal: AbortSignal): Promise<number | undefined> {
     while (!signal.aborted) {
       const at = this.#clock.now();
-      if (await this.#attempt(this.#renewDeadlineMs)) return at;
+      if (await this.#attempt()) return at;
       await pause(this.#jittered(), signal, this.#clock);
     }
     return undefined;
@@ -116,47 +128,47 @@ export class LeaderElector {
 
   async #lead(heldSince: number, callbacks: LeaderCallbacks, signal: AbortSignal): Promise<void> {
     const { logger, identity, name } = this.#options;
-    const lead = new AbortController();
+    const lead = new Lead(heldSince, this.#renewDeadlineMs, this.#clock);
+    const told = new AbortController();
     const ended = new AbortController();
-    const abort = () => lead.abort(signal.reason);
-    signal.addEventListener("abort", abort);
-    if (signal.aborted) abort();
+    const stop = () => told.abort(signal.reason);
+    signal.addEventListener("abort", stop);
+    if (signal.aborted) stop();
+    const lose = () => {
+      logger.error({ lease: name, identity, err: lead.signal.reason }, "lost the lead");
+      callbacks.onLost?.();
+    };
+    lead.signal.addEventListener("abort", lose);
 
-    this.#isLeader = true;
+    this.#current = lead;
     logger.info({ lease: name, identity }, "leading");
-    const work = leadUntil(callbacks, lead.signal);
+    const work = leadUntil(callbacks, AbortSignal.any([told.signal, lead.signal]));
     // The work goes on for a while after it was told to stop: the lease is kept until it has ended.
     void work.then(
       () => ended.abort(),
       () => ended.abort(),
     );
-    const held = await this.#renew(heldSince, ended.signal);
-    this.#isLeader = false;
-    if (!held) {
-      logger.error({ lease: name, identity }, "lost the lead");
-      lead.abort(new DOMException("lost the lead", "AbortError"));
-      callbacks.onLost?.();
-    }
+    await this.#renew(lead, ended.signal);
+    const isLost = !lead.isHeld;
     try {
       await work;
     } finally {
-      signal.removeEventListener("abort", abort);
-      if (held) await this.#release();
+      signal.removeEventListener("abort", stop);
+      lead.signal.removeEventListener("abort", lose);
+      lead.end("its work has ended");
+      if (!isLost) await this.#release();
     }
   }
 
-  /** Renews until told that the work has ended. @returns whether the lease is still ours */
-  async #renew(heldSince: number, ended: AbortSignal): Promise<boolean> {
-    let renewedAt = heldSince;
-    while (await pause(this.#jittered(), ended, this.#clock)) {
+  /** Renews until the work has ended, or the lead has. */
+  async #renew(lead: Lead, workEnded: AbortSignal): Promise<void> {
+    const until = AbortSignal.any([workEnded, lead.signal]);
+    while (await pause(this.#jittered(), until, this.#clock)) {
       const at = this.#clock.now();
-      const remainingMs = this.#renewDeadlineMs - (at - renewedAt);
-      // Half the deadline at most: where a connection has died, a second attempt gets a new one.
-      const timeoutMs = Math.min(remainingMs, this.#renewDeadlineMs / 2);
-      if (remainingMs > 0 && (await this.#attempt(timeoutMs))) renewedAt = at;
-      else if (this.#clock.now() - renewedAt >= this.#renewDeadlineMs || this.#isHeldByOther()) return false;
+      const isOurs = await abortable(this.#attempt(lead.signal), lead.signal).catch(() => false);
+      if (isOurs) lead.renewed(at);
+      else if (this.#isHeldByOther()) lead.end(`${this.leader} holds the lease`);
     }
-    return true;
   }
 
   #isHeldByOther(): boolean {
@@ -164,15 +176,18 @@ export class LeaderElector {
   }
 
   /** Tries once to take or to renew the lease. @returns whether it is ours */
-  async #attempt(timeoutMs: number): Promise<boolean> {
+  async #attempt(signal?: AbortSignal): Promise<boolean> {
     const { logger, identity, name } = this.#options;
+    // Of each of the two requests. Where a connection has died, a second attempt gets a new one.
+    const limits = { timeoutMs: this.#renewDeadlineMs / 2, signal };
     try {
-      const current = await this.#read(timeoutMs);
+      const current = await this.#read(limits);
       if (current) this.#observe(current);
       if (current && !this.#mayTake(current)) return false;
-      this.#observe(await this.#write(this.#claim(current), current, timeoutMs));
+      this.#observe(await this.#write(this.#claim(current), current, limits));
       return true;
     } catch (err) {
+      if (signal?.aborted) return false;
       // Conflict and AlreadyExists: another candidate was faster, the next read tells who.
       const level = hasCode(err, "Conflict") || hasCode(err, "AlreadyExists") ? "debug" : "warn";
       logger[level]({ lease: name, identity, err }, "cannot acquire or renew the lease");
@@ -215,7 +230,7 @@ export class LeaderElector {
     const { logger, identity, name } = this.#options;
     try {
       // Not as last seen: the answer to the last renewal may have been lost.
-      const current = await this.#read(RELEASE_TIMEOUT_MS);
+      const current = await this.#read(RELEASE);
       if (current?.spec.holderIdentity !== identity) return;
       const now = microTime();
       const spec = {
@@ -225,18 +240,18 @@ export class LeaderElector {
         acquireTime: now,
         renewTime: now,
       };
-      this.#observe(await this.#write(spec, current, RELEASE_TIMEOUT_MS));
+      this.#observe(await this.#write(spec, current, RELEASE));
       logger.info({ lease: name, identity }, "released the lead");
     } catch (err) {
       logger.warn({ lease: name, identity, err }, "cannot release the lead, it will expire");
     }
   }
 
-  async #read(timeoutMs: number): Promise<Lease | undefined> {
+  async #read(limits: Limits): Promise<Lease | undefined> {
     const { transport, namespace, name } = this.#options;
     try {
       return Lease.parse(
-        await transport.request({ method: "GET", path: resourcePath(LEASE, { namespace, name }), timeoutMs }),
+        await transport.request({ method: "GET", path: resourcePath(LEASE, { namespace, name }), ...limits }),
       );
     } catch (error) {
       if (hasCode(error, "NotFound")) return undefined;
@@ -244,13 +259,13 @@ export class LeaderElector {
     }
   }
 
-  async #write(spec: Lease["spec"], current: Lease | undefined, timeoutMs: number): Promise<Lease> {
+  async #write(spec: Lease["spec"], current: Lease | undefined, limits: Limits): Promise<Lease> {
     const { transport, namespace, name } = this.#options;
     const metadata = current?.metadata ?? { namespace, name };
     const body = { apiVersion: apiVersion(LEASE), kind: LEASE.kind, metadata, spec };
     const written = current
-      ? transport.request({ method: "PUT", path: resourcePath(LEASE, { namespace, name }), body, timeoutMs })
-      : transport.request({ method: "POST", path: resourcePath(LEASE, { namespace }), body, timeoutMs });
+      ? transport.request({ method: "PUT", path: resourcePath(LEASE, { namespace, name }), body, ...limits })
+      : transport.request({ method: "POST", path: resourcePath(LEASE, { namespace }), body, ...limits });
     return Lease.parse(await written);
   }
 

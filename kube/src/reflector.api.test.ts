@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
-import { apiserver } from "../../test/api/apiserver.ts";
+import { apiserver, etcd } from "../../test/api/apiserver.ts";
 import type { Credentials } from "./credentials.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { Reflector, type ReflectorEvent } from "./reflector.ts";
@@ -151,6 +151,31 @@ test("where history was compacted away it lists again and tells the differences"
     "start",
     "expired",
   ]);
+});
+
+test("after etcd was restored from a backup it lists again, and tells what is as it was", async () => {
+  await etcd.backUp();
+  await eventually(() =>
+    put("three", "3").then(
+      () => true,
+      () => false,
+    ),
+  );
+  await put("one", "1b");
+  await remove("two");
+  // More than the apiserver itself writes when it starts.
+  for (let i = 0; i < 200; i += 1) await put("three", String(i));
+  await startReflector({ idleTimeoutMs: 2_000 });
+  try {
+    await apiserver.kill();
+    await etcd.restore();
+  } finally {
+    await apiserver.start();
+  }
+  await eventually(() => seen("rewound") > 0 && seen("synced") > 1);
+  await caughtUp();
+  expect(told()).toEqual(["added two", "deleted three", "updated one"]);
+  expect(dataOf("one")).toBe("1");
 });
 
 test("a connection that carries nothing any more is given up, and the watch goes on where it was", async () => {

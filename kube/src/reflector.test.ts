@@ -137,6 +137,34 @@ test("silence is told by its name, and is no reason to list again", async () => 
   expect(names()).toEqual(["relist", "synced", "watching", "idle", "watching"]);
 });
 
+test("silence of a watch that begins after what is the present now is a reason to list again", async () => {
+  const { transport } = await reflect([
+    page("5000", [map("a", "4000"), map("b", "4500")]),
+    watch([], failure("Idle")),
+    page(FakeTransport.NOW, [map("a", "30")]),
+    watch([], "lasts"),
+  ]);
+  expect(transport.asked).toEqual(["list", "watch from 5000", "list", `watch from ${FakeTransport.NOW}`]);
+  expect(names()).toEqual([
+    ...["relist", "synced", "watching", "idle"],
+    ...["rewound", "relist", "synced", "watching"],
+  ]);
+  expect(changes).toEqual(["added a", "added b", "deleted b", "updated a"]);
+});
+
+test("after a restore, an object whose version number was given out again is what it is now", async () => {
+  await reflect([
+    page("5000", [map("a", "1050", { v: "before" }), map("b", "30")]),
+    watch([], failure("Idle")),
+    () => broken,
+    () => failure("Forbidden", 403),
+    page("1100", [map("a", "1050", { v: "after" }), map("b", "30")]),
+    watch([], "lasts"),
+  ]);
+  expect(store.get("garden/a")?.data).toEqual({ v: "after" });
+  expect(changes).toEqual(["added a", "added b", "updated a"]);
+});
+
 test("history that has expired once is listed again at once, time and again with growing pauses", async () => {
   const expiring = [page("5", []), () => gone];
   await reflect([...expiring, ...expiring, ...expiring, ...expiring, ...expiring], 10_000);

@@ -5,15 +5,18 @@ import { pause } from "./clock.ts";
 import { hasCode, KubeError } from "./error.ts";
 import { listObjects } from "./list.ts";
 import type { Logger } from "./logger.ts";
+import { METADATA_ONLY } from "./representation.ts";
 import { apiVersion, type KubeObject, objectKey, type Resource, resourcePath } from "./resource.ts";
 import type { Store } from "./store.ts";
 import type { Query, Transport } from "./transport.ts";
 import { type WatchEvent, watchObjects } from "./watch.ts";
 
+type RelistReason = "start" | "expired" | "refused" | "rewound";
+
 /** What happens to a reflector, by name, for metrics and tests. */
 export type ReflectorEvent =
   /** It lists: at the start, or because it cannot know what it missed. */
-  | { readonly type: "relist"; readonly reason: "start" | "expired" | "refused" }
+  | { readonly type: "relist"; readonly reason: RelistReason }
   /** The store holds what the list said. */
   | { readonly type: "synced"; readonly objects: number; readonly durationMs: number }
   | { readonly type: "watching"; readonly resourceVersion: string }
@@ -29,6 +32,8 @@ export type ReflectorEvent =
   | { readonly type: "disconnected"; readonly error: unknown }
   /** History does not reach back to what was seen last (410 Gone). */
   | { readonly type: "expired"; readonly error: KubeError }
+  /** The collection is at an earlier moment than what was seen last: etcd was restored from a backup. */
+  | { readonly type: "rewound"; readonly resourceVersion: string }
   /** The apiserver answered, and refuses: missing rights, no such resource. */
   | { readonly type: "refused"; readonly error: KubeError }
   /** An object that could not be parsed; its former version stays in the store. */
@@ -87,7 +92,8 @@ const Raw = z.object({
   }),
 });
 
-const Bookmark = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
+/** Of a bookmark, and of a list. */
+const Head = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
 
 /**
  * Keeps a store equal to a collection of the API: lists it, then watches it for as long as it runs.
@@ -104,7 +110,11 @@ export class Reflector<T extends KubeObject> {
   #phase: ReflectorState["phase"] = "stopped";
   #synced = false;
   #resourceVersion: string | undefined;
-  #relistReason: "start" | "expired" | "refused" = "start";
+  #relistReason: RelistReason = "start";
+  /** Whether the last watch ended because nothing came. */
+  #wasSilent = false;
+  /** From a restore of etcd to the next list: version numbers are given out again, to other content. */
+  #isRewound = false;
 
   constructor(options: ReflectorOptions<T>) {
     const { resource, namespace, labelSelector, fieldSelector } = options;
@@ -131,6 +141,7 @@ export class Reflector<T extends KubeObject> {
     while (!signal.aborted) {
       try {
         if (this.#resourceVersion === undefined) await this.#listIfServed(signal);
+        else if (this.#wasSilent) await this.#compareWithNow(this.#resourceVersion, signal);
         else await this.#watch(this.#resourceVersion, signal);
       } catch (error) {
         if (signal.aborted) break;
@@ -174,6 +185,7 @@ export class Reflector<T extends KubeObject> {
   }
 
   #isListed(): void {
+    this.#isRewound = false;
     this.#synced = true;
     this.#firstSync.resolve();
   }
@@ -207,10 +219,38 @@ export class Reflector<T extends KubeObject> {
     this.#tell({ type: "ended" });
   }
 
+  /**
+   * Lists anew where the API is at an earlier moment than the watch: a watch from the future carries nothing, not even an
+   * error, until that moment has come again.
+   *
+   * @see https://kep.k8s.io/5504 resourceVersions are decimal numbers that can be compared
+   */
+  async #compareWithNow(resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const { transport, resource, logger } = this.#options;
+    const answer = await transport.request({
+      method: "GET",
+      path: this.#path,
+      // Without a resourceVersion the answer is of this moment, from no cache that lags behind.
+      query: { ...this.#query, limit: 1 },
+      accept: METADATA_ONLY.list,
+      signal,
+    });
+    const now = Head.parse(answer).metadata.resourceVersion;
+    this.#wasSilent = false;
+    if (Number(now) >= Number(resourceVersion)) return;
+    this.#isRewound = true;
+    this.#relist("rewound");
+    this.#tell({ type: "rewound", resourceVersion: now });
+    logger.warn(
+      { kind: resource.kind, resourceVersion, now },
+      "the API is at an earlier moment than before, as after a restore of etcd: listing again",
+    );
+  }
+
   #take(event: WatchEvent): void {
     const { store } = this.#options;
     if (event.type === "BOOKMARK") {
-      const { resourceVersion } = Bookmark.parse(event.object).metadata;
+      const { resourceVersion } = Head.parse(event.object).metadata;
       this.#resourceVersion = resourceVersion;
       this.#tell({ type: "bookmark", resourceVersion });
       return;
@@ -232,7 +272,8 @@ export class Reflector<T extends KubeObject> {
     const key = objectKey({ metadata });
     const known = store.get(key);
     const isKnown = known?.metadata.uid === metadata.uid;
-    if (isKnown && known?.metadata.resourceVersion === metadata.resourceVersion) return known;
+    const isSameVersion = isKnown && known?.metadata.resourceVersion === metadata.resourceVersion;
+    if (isSameVersion && !this.#isRewound) return known;
     try {
       return parse({ ...(raw as object), apiVersion: apiVersion(resource), kind: resource.kind });
     } catch (error) {
@@ -261,6 +302,7 @@ export class Reflector<T extends KubeObject> {
       this.#tell({ type: "idle", error });
       // Should the apiserver be gone, the next attempt says so.
       logger.debug({ kind: resource.kind }, "nothing came from the watch, it is begun anew");
+      this.#wasSilent = true;
       this.#phase = "waiting";
       return;
     } else if (error instanceof KubeError && isRefusal(error)) {
@@ -282,8 +324,9 @@ export class Reflector<T extends KubeObject> {
     await pause(delayMs, signal);
   }
 
-  #relist(reason: "expired" | "refused"): void {
+  #relist(reason: RelistReason): void {
     this.#resourceVersion = undefined;
+    this.#wasSilent = false;
     this.#relistReason = reason;
   }
 

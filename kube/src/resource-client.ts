@@ -25,7 +25,9 @@ export interface PatchOptions extends CallOptions {
 
 export interface DeleteOptions extends CallOptions {
   /** Refuse with Conflict where the object is not, or no longer, this one. */
-  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string } | undefined;
+  readonly preconditions?:
+    | { readonly uid?: string; readonly resourceVersion?: string | undefined }
+    | undefined;
   readonly propagationPolicy?: "Background" | "Foreground" | "Orphan" | undefined;
 }
 
@@ -44,7 +46,7 @@ const VERSION_OF_NONE = "1";
 
 /** What a caller wants of an object: all that it has a say in, and no more. */
 export type Desired<T extends KubeObject> = { readonly [K in keyof T]?: unknown } & {
-  readonly metadata: ObjectReference & object;
+  readonly metadata: ObjectReference & { readonly resourceVersion?: string | undefined };
 };
 
 /**
@@ -134,7 +136,7 @@ export class ResourceClient<T extends KubeObject> {
     return this.#apply({ ...object, metadata }, undefined, options);
   }
 
-  /** Server-side apply of an object's status. */
+  /** Server-side apply of an object's status; with a resourceVersion in it, to that version of it only (else Conflict). */
   applyStatus(object: Desired<T>, options: ApplyOptions): Promise<T> {
     return this.#apply(object, "status", options);
   }

@@ -20,7 +20,8 @@ interface Index<T> {
 /**
  * The objects of one collection, as last seen, by key, with indexes and change notices.
  *
- * Objects count as the same version when `metadata.uid` and `metadata.resourceVersion` are: keep both when trimming.
+ * It goes by content, because version numbers are given out again when etcd is restored from a backup. Whoever trims
+ * objects must keep `metadata.uid`: it tells that a name was used again.
  */
 export class Store<T extends KubeObject> {
   readonly #objects = new Map<string, T>();
@@ -102,7 +103,7 @@ export class Store<T extends KubeObject> {
       this.#set(key, object);
       return [{ type: "added", key, object }];
     }
-    if (isSameVersion(previous, object)) return [];
+    if (previous === object) return [];
     if (previous.metadata.uid !== object.metadata.uid) {
       // The name was used again. Whoever holds something for the former object has to let go of it.
       return [...this.#remove(key), ...this.#put(object)];
@@ -143,14 +144,6 @@ export class Store<T extends KubeObject> {
       }
     }
   }
-}
-
-function isSameVersion(a: KubeObject, b: KubeObject): boolean {
-  return (
-    a.metadata.uid === b.metadata.uid &&
-    a.metadata.resourceVersion !== undefined &&
-    a.metadata.resourceVersion === b.metadata.resourceVersion
-  );
 }
 
 /** Whether two versions differ in nothing that is kept: most writes to most objects concern others. */

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, test, vi } from "vitest";
+import { KubeError } from "./error.ts";
 import { selfSigned } from "./testing/self-signed.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import { createTransport, type SentRequest, type Transport } from "./transport.ts";
@@ -113,6 +114,66 @@ test("a GET that meets a connection that was just closed is sent again, a POST i
   });
 });
 
+/** Sends as many requests as there are connections for. None of them is answered before the signal is aborted. */
+async function occupyAllConnections(signal: AbortSignal): Promise<{ requests: IncomingMessage[] }> {
+  const { requests } = await serve((_, response) => {
+    const end = () => response.writeHead(200).end("{}");
+    if (signal.aborted) end();
+    else signal.addEventListener("abort", end);
+  });
+  for (let i = 0; i < 16; i += 1) {
+    void transport.request({ ...GET, method: "PATCH", body: {} }).catch(() => undefined);
+  }
+  await vi.waitFor(() => expect(requests).toHaveLength(16));
+  return { requests };
+}
+
+test("a request that waits for a connection hears its time limit", async () => {
+  const { requests } = await occupyAllConnections(new AbortController().signal);
+  const waiting = transport.request({ ...GET, method: "POST", body: {}, timeoutMs: 200 });
+  await expect(waiting).rejects.toMatchObject({ code: "Timeout", retryable: true });
+  expect(requests).toHaveLength(16);
+});
+
+test("a request that waits for a connection hears its caller, and is never sent", async () => {
+  const answered = new AbortController();
+  const { requests } = await occupyAllConnections(answered.signal);
+  const caller = new AbortController();
+  const waiting = transport.request({ ...GET, method: "POST", body: {}, signal: caller.signal });
+  const next = transport.request(GET);
+  caller.abort(new Error("enough"));
+  await expect(waiting).rejects.toThrow("enough");
+  answered.abort();
+  await next;
+  expect(requests.map(({ method }) => method)).not.toContain("POST");
+});
+
+test("one who waits to be told to come again holds no connection meanwhile", async () => {
+  const busy = answer(429, {}, { "retry-after": "600" });
+  const others = Array.from({ length: 15 }, () => busy);
+  const { requests } = await serve(busy, ...others, answer(200, { ok: true }));
+  const patient = new AbortController();
+  for (let i = 0; i < 16; i += 1) {
+    void transport.request({ ...GET, timeoutMs: 900_000, signal: patient.signal }).catch(() => undefined);
+  }
+  await vi.waitFor(() => expect(requests).toHaveLength(16));
+  await expect(transport.request(GET)).resolves.toEqual({ ok: true });
+  patient.abort();
+});
+
+test("what is asked right before a request is sent may keep it back, when it is sent again too", async () => {
+  const { requests } = await serve(answer(429, {}, { "retry-after": "1" }), answer(200, {}));
+  let mayBeSent = true;
+  const beforeSend = () => {
+    if (!mayBeSent) throw new KubeError("too late", { code: "NotLeading", retryable: true });
+  };
+  const request = transport.request({ ...GET, method: "PATCH", body: {}, beforeSend });
+  await vi.waitFor(() => expect(requests).toHaveLength(1));
+  mayBeSent = false;
+  await expect(request).rejects.toThrow("too late");
+  expect(requests).toHaveLength(1);
+});
+
 test("an answer that is not JSON is an error that shows it", async () => {
   await serve(answer(200, "<html>welcome to the hotel wifi"));
   await expect(transport.request(GET)).rejects.toMatchObject({
@@ -168,6 +229,17 @@ test("to leave a stream closes its connection", async () => {
   });
   expect(await read(await transport.stream({ path: "/", idleTimeoutMs: 10_000 }), 1)).toEqual(["one"]);
   await promise;
+});
+
+test("a stream that asks for it is the last on its connection, also when it ends in good order", async () => {
+  const { requests } = await serve(answer(200, {}));
+  const lasting = { path: "/", idleTimeoutMs: 10_000 };
+  await read(await transport.stream(lasting));
+  await read(await transport.stream({ ...lasting, isLastOfConnection: true }));
+  await read(await transport.stream(lasting));
+  const [first, second, third] = requests.map(({ socket }) => socket);
+  expect(second).toBe(first);
+  expect(third).not.toBe(second);
 });
 
 test("a stream that breaks in the middle is an error, not an end", async () => {

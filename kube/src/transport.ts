@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import { request as httpsRequest } from "node:https";
 import { pause } from "./clock.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import type { Authentication, Credentials } from "./credentials.ts";
@@ -21,8 +20,10 @@ export interface RequestOptions {
   /** The representation to ask for; application/json where it is absent. */
   readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Time limit for all of it, waiting for a busy apiserver included; 30 s where it is absent. */
+  /** Time limit for all of it, waiting for a connection and a busy apiserver included; 30 s where it is absent. */
   readonly timeoutMs?: number | undefined;
+  /** Called right before each time that it is sent. A KubeError that it throws is the result, and nothing is sent. */
+  readonly beforeSend?: (() => void) | undefined;
 }
 
 export interface StreamOptions {
@@ -35,6 +36,8 @@ export interface StreamOptions {
   readonly timeoutMs?: number | undefined;
   /** The longest silence within the answer. After that it ends with a KubeError Idle. */
   readonly idleTimeoutMs: number;
+  /** Whether the connection ends with the answer, instead of being kept for others. */
+  readonly isLastOfConnection?: boolean | undefined;
 }
 
 export interface Transport {
@@ -71,7 +74,7 @@ export interface SentRequest {
   readonly status: number | undefined;
 }
 
-/** A transport over HTTP/1.1 with keep-alive connections. */
+/** A transport over HTTP/1.1 with keep-alive connections, which it shares with no other transport. */
 export function createTransport(options: TransportOptions): Transport {
   return new HttpsTransport(options);
 }
@@ -85,6 +88,8 @@ const MAX_ATTEMPTS = 10;
 
 /** A burst of a thousand requests must not become a thousand TLS handshakes. */
 const MAX_REQUEST_CONNECTIONS = 16;
+
+type OutgoingRequest = RequestOptions & Pick<StreamOptions, "isLastOfConnection">;
 
 class HttpsTransport implements Transport {
   readonly #credentials: Credentials;
@@ -117,8 +122,8 @@ class HttpsTransport implements Transport {
   }
 
   async stream(options: StreamOptions): Promise<AsyncIterable<Buffer>> {
-    const { path, query, accept, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options;
-    const request = { method: "GET", path, query, accept, timeoutMs, signal } as const;
+    const { timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options;
+    const request = { ...options, method: "GET", timeoutMs } as const;
     const deadline = new Deadline(timeoutMs, signal);
     try {
       const response = await this.#answerTo(request, this.#streams, deadline);
@@ -160,7 +165,7 @@ class HttpsTransport implements Transport {
 
   /** The answer, once it is a success: sends again where the apiserver is busy or the token was an old one. */
   async #answerTo(
-    request: RequestOptions,
+    request: OutgoingRequest,
     pool: ConnectionPool,
     deadline: Deadline,
   ): Promise<IncomingMessage> {
@@ -187,7 +192,7 @@ class HttpsTransport implements Transport {
   }
 
   async #send(
-    request: RequestOptions,
+    request: OutgoingRequest,
     authentication: Authentication,
     pool: ConnectionPool,
     signal: AbortSignal,
@@ -196,8 +201,7 @@ class HttpsTransport implements Transport {
     const { server } = this.#credentials;
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const outgoing = httpsRequest({
-      agent: pool.agentFor(authentication.tls),
+    const options = {
       host: server.hostname.replace(/^\[|\]$/g, ""),
       port: server.port || 443,
       method,
@@ -207,9 +211,11 @@ class HttpsTransport implements Transport {
         "user-agent": this.#userAgent,
         ...(authentication.authorization && { authorization: authentication.authorization }),
         ...(body && { "content-type": contentType, "content-length": body.length }),
+        ...(request.isLastOfConnection && { connection: "close" }),
       },
       signal,
-    });
+    };
+    const outgoing = await pool.request(authentication.tls, options, request.beforeSend);
     outgoing.once("response", resolve).on("error", reject).end(body);
     try {
       const response = await promise;

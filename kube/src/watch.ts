@@ -52,6 +52,8 @@ export async function watchObjects(request: WatchRequest): Promise<AsyncIterable
     accept: metadataOnly ? METADATA_ONLY.watch : undefined,
     signal,
     idleTimeoutMs,
+    // The next one may find another apiserver behind a load balancer, and no connection that is half dead.
+    isLastOfConnection: true,
   });
   return parseLines(stream, path);
 }

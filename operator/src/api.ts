@@ -5,6 +5,7 @@ import {
   ClusterRanges,
   clusterRangesData,
   EGRESS_RESOURCE,
+  ObjectHead,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
 import {
@@ -13,9 +14,11 @@ import {
   type EventRecorder,
   hasCode,
   NODE_RESOURCE,
+  objectKey,
   ResourceClient,
   type Transport,
 } from "@egress-nat/kube";
+import { z } from "zod";
 import type { Caches } from "./caches.ts";
 import { clusterRanges, type RangesBySource } from "./cluster-ranges/ranges.ts";
 import type { ClusterRangesWorld } from "./cluster-ranges/reconcile.ts";
@@ -26,13 +29,15 @@ import { type ObservedChildren, parseChild } from "./egress/observed.ts";
 import type { EgressWorld } from "./egress/reconcile.ts";
 import { SliceHead, type SliceWorld } from "./slices/orphans.ts";
 
+const EgressHead = z.object({ metadata: ObjectHead });
+
 type ChildClients = { readonly [K in ChildKind]: ResourceClient<NonNullable<ObservedChildren[K]>> };
 
 export function egressWorld(
   transport: Transport,
   caches: Caches,
+  parts: Pick<EgressWorld, "gatewayReasons" | "upgradeTurns" | "writeStatus">,
   events: EventRecorder,
-  writeStatus: EgressWorld["writeStatus"],
 ): EgressWorld {
   const clients: ChildClients = {
     serviceAccount: childClient(transport, "serviceAccount"),
@@ -44,6 +49,7 @@ export function egressWorld(
   };
 
   return {
+    ...parts,
     egress: (key) => caches.egresses.store.get(key),
     children: (key) => caches.childrenOf(key),
     gateways: (key) => caches.gatewaysOf(key),
@@ -65,9 +71,10 @@ export function egressWorld(
         return client.apply(manifest, options);
       }
     },
+    scale: ({ metadata }, replicas, signal) =>
+      clients.deployment.patch(metadata, { spec: { replicas } }, { signal }),
     delete: (child, { metadata }, signal) =>
       gone(clients[child].delete(metadata, { preconditions: { uid: metadata.uid }, signal })),
-    writeStatus,
     announce: ({ metadata: { name, namespace, uid } }, announcement) => {
       const regarding = {
         apiVersion: apiVersion(EGRESS_RESOURCE),
@@ -86,12 +93,21 @@ export function egressWorld(
 export function sliceWorld(transport: Transport, caches: Caches): SliceWorld {
   const slices = new ResourceClient(transport, SLICE_RESOURCE, (raw) => SliceHead.parse(raw));
   const nodes = new ResourceClient(transport, NODE_RESOURCE, (raw) => NodeHead.parse(raw));
+  const egresses = new ResourceClient(transport, EGRESS_RESOURCE, (raw) => EgressHead.parse(raw));
   return {
     slice: (key) => caches.slices.store.get(key),
     knowsNode: (name) => caches.nodes.store.get(name) !== undefined,
     hasNode: async (name, signal) => (await found(nodes.get({ name }, { signal }))) !== undefined,
-    deleteSlice: ({ metadata }, signal) =>
-      gone(slices.delete(metadata, { preconditions: { uid: metadata.uid }, signal })),
+    knownEgress: (egress) => caches.egresses.store.get(objectKey({ metadata: egress }))?.metadata.uid,
+    // By a list of one: the operator has no right to get Egresses, because it lists and watches them all.
+    readEgress: async ({ namespace, name }, signal) => {
+      const { items } = await egresses.list({ namespace, fieldSelector: `metadata.name=${name}`, signal });
+      return items[0]?.metadata.uid;
+    },
+    deleteSlice: ({ metadata }, signal) => {
+      const { uid, resourceVersion } = metadata;
+      return gone(slices.delete(metadata, { preconditions: { uid, resourceVersion }, signal }));
+    },
   };
 }
 

@@ -7,6 +7,8 @@ import {
   EGRESS_RESOURCE,
   Egress,
   egressKeys,
+  isInvalid,
+  orInvalid,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
 import {
@@ -15,10 +17,12 @@ import {
   ENDPOINT_SLICE_RESOURCE,
   type Endpoint,
   EndpointSlice,
+  isOfService,
   type KubeObject,
   mergeEndpoints,
   NAMESPACE_RESOURCE,
   NODE_RESOURCE,
+  objectKey,
   Reflector,
   type ReflectorOptions,
   type Resource,
@@ -34,7 +38,10 @@ import {
 } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
-import { type ObservedChildren, parseChild } from "./egress/observed.ts";
+import { type ObservedChildren, type ObservedDeployment, parseChild } from "./egress/observed.ts";
+import { belongsTo } from "./egress/plan.ts";
+import { isPaused } from "./egress/rollout.ts";
+import type { StoredEgress } from "./egress/status.ts";
 import { SliceHead } from "./slices/orphans.ts";
 
 /** One collection as its watch sees it: whatever its objects are. */
@@ -86,7 +93,7 @@ const BY_EGRESS = "egress";
 
 /** All that the operator sees. Nothing else is asked of the API server again and again. */
 export class Caches {
-  readonly egresses = new Cache(EGRESS_RESOURCE, (raw) => Egress.parse(raw));
+  readonly egresses = new Cache<StoredEgress>(EGRESS_RESOURCE, orInvalid(Egress));
   readonly slices = new Cache(SLICE_RESOURCE, (raw) => SliceHead.parse(raw));
   readonly nodes = new Cache(NODE_RESOURCE, (raw): NodeHead => NodeHead.parse(raw));
   readonly namespaces = new Cache(NAMESPACE_RESOURCE, (raw): NamespaceHead => NamespaceHead.parse(raw), {
@@ -138,6 +145,11 @@ export class Caches {
     return this.#isOutside(address);
   }
 
+  /** Whether an address is in a network that is published as the cluster's. */
+  isInside(address: string): boolean {
+    return this.publishedRanges() !== undefined && !this.isOutside(address);
+  }
+
   /** What agents and gateways know of the cluster's networks; undefined before anything was published. */
   publishedRanges(): readonly string[] | undefined {
     return this.clusterRanges.store.list()[0]?.data?.ranges;
@@ -156,14 +168,37 @@ export class Caches {
     };
   }
 
-  /** The pods behind the Service of an Egress. */
+  /** Of Egresses that are there and not paused, by key: a paused one keeps no other one waiting. */
+  deploymentsToUpgrade(): readonly (readonly [key: string, deployment: ObservedDeployment])[] {
+    return this.children.deployment.store.list().flatMap((deployment) => {
+      const key = objectKey(deployment);
+      const egress = this.egresses.store.get(key);
+      return egress === undefined || isPaused(egress) ? [] : [[key, deployment] as const];
+    });
+  }
+
+  /** The pods behind the Service of an Egress, as long as that is the Egress's own. */
   gatewaysOf(key: string): readonly Endpoint[] {
-    return mergeEndpoints(this.endpointSlices.store.byIndex(BY_EGRESS, key));
+    const egress = this.egresses.store.get(key);
+    const service = this.children.service.store.get(key);
+    if (egress === undefined || service === undefined || !belongsTo(egress, service)) return [];
+    const slices = this.endpointSlices.store.byIndex(BY_EGRESS, key);
+    return mergeEndpoints(slices.filter((slice) => isOfService(slice, service.metadata)));
+  }
+
+  /** How many Egresses are not understood. */
+  invalidEgresses(): number {
+    return this.egresses.store.list().filter(isInvalid).length;
   }
 
   /** How many clients an Egress has. */
   clientsOf(key: string): number {
-    return this.slices.store.byIndex(BY_EGRESS, key).reduce((count, { clients }) => count + clients, 0);
+    return this.slicesOfEgress(key).reduce((count, { clients }) => count + clients, 0);
+  }
+
+  /** @param key "namespace/name" */
+  slicesOfEgress(key: string): readonly SliceHead[] {
+    return this.slices.store.byIndex(BY_EGRESS, key);
   }
 
   slicesOfNode(name: string): readonly SliceHead[] {

@@ -20,6 +20,12 @@ export const Configuration = z.object({
     .default("false")
     .transform((text) => text === "true")
     .describe("whether external IPs and load balancers' addresses of Services are in the cluster, too"),
+  MAX_CONCURRENT_ROLLOUTS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(2)
+    .describe("of how many Egresses gateways are replaced at a time when the operator is upgraded"),
   POD_NAMESPACE: z.string().describe("namespace of the operator's own pod"),
   POD_NAME: z.string().describe("name of the operator's own pod"),
   HEALTH_PORT: z.coerce

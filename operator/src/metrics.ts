@@ -1,6 +1,8 @@
+import { EGRESS_RESOURCE } from "@egress-nat/crds";
 import type { ReflectorState, SentRequest, WorkQueue, WorkReport } from "@egress-nat/kube";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { RangesBySource } from "./cluster-ranges/ranges.ts";
+import type { StoredEgress } from "./egress/status.ts";
 
 /** What the metrics are read from. */
 export interface Observed {
@@ -9,7 +11,13 @@ export interface Observed {
   readonly clusterRanges: () => RangesBySource;
   readonly watches: () => Readonly<Record<string, ReflectorState>>;
   readonly isLeader: () => boolean;
+  /** How many Egresses are not understood. */
+  readonly invalidEgresses: () => number;
+  readonly egresses: () => readonly StoredEgress[];
 }
+
+/** What a condition may be, as kube-state-metrics spells it. */
+const CONDITION_STATUSES = ["True", "False", "Unknown"] as const;
 
 /** The operator's own metrics; those that say how things stand are read when they are asked for. */
 export class OperatorMetrics {
@@ -33,7 +41,7 @@ export class OperatorMetrics {
       registers: [registry],
     });
     this.#durations = new Histogram({
-      name: "egress_nat_operator_reconcile_seconds",
+      name: "egress_nat_operator_reconcile_duration_seconds",
       help: "Time that one reconcile took.",
       labelNames: ["controller"],
       buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
@@ -51,7 +59,7 @@ export class OperatorMetrics {
     this.#requests.inc({ method, code: status ?? "none" });
   }
 
-  watch({ queues, clusterRanges, watches, isLeader }: Observed): void {
+  watch({ queues, clusterRanges, watches, isLeader, invalidEgresses, egresses }: Observed): void {
     const registers = [this.#registry];
     new Gauge({
       name: "egress_nat_operator_queue_depth",
@@ -79,6 +87,35 @@ export class OperatorMetrics {
       collect() {
         for (const [resource, { phase, synced }] of Object.entries(watches())) {
           this.set({ resource }, synced && phase === "watching" ? 1 : 0);
+        }
+      },
+    });
+    new Gauge({
+      name: "egress_nat_operator_invalid_objects",
+      help: "Objects of the API that are there and not understood.",
+      labelNames: ["kind"],
+      registers,
+      collect() {
+        this.set({ kind: EGRESS_RESOURCE.kind }, invalidEgresses());
+      },
+    });
+    // Of the one that leads: two that tell the same would be counted twice.
+    new Gauge({
+      name: "egress_nat_operator_condition",
+      help: "Conditions of Egresses: 1 where the condition has this status, as kube-state-metrics has it.",
+      labelNames: ["namespace", "egress", "type", "status"],
+      registers,
+      collect() {
+        this.reset();
+        if (!isLeader()) return;
+        for (const { metadata, status } of egresses()) {
+          const { namespace, name: egress } = metadata;
+          for (const { type, status: actual } of status?.conditions ?? []) {
+            for (const possible of CONDITION_STATUSES) {
+              const labels = { namespace, egress, type, status: possible.toLowerCase() };
+              this.set(labels, possible === actual ? 1 : 0);
+            }
+          }
         }
       },
     });

@@ -1,5 +1,5 @@
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
-import { createTransport, loadCredentials, type Transport } from "@egress-nat/kube";
+import { createTransport, loadCredentials, type Resource, type Transport } from "@egress-nat/kube";
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { Etcd } from "../../kube/src/testing/etcd.ts";
 import { apiserver, etcd } from "../../test/api/apiserver.ts";
@@ -19,6 +19,7 @@ const eventually = { timeout: 30_000, interval: 20 };
 let play: Playground;
 let proxy: FaultProxy;
 let transport: Transport;
+let leaseTransport: Transport;
 let operator: RunningOperator;
 /** How long the operator waits for an answer; half a minute where it is undefined. */
 let timeoutMs: number | undefined;
@@ -27,15 +28,19 @@ beforeEach(async () => {
   timeoutMs = undefined;
   play = await Playground.create(inject("kubeconfig"));
   proxy = await FaultProxy.to(await loadCredentials({ kubeconfig: inject("kubeconfig") }));
-  transport = createTransport({ credentials: proxy.credentials, logger: silentLogger });
+  const { credentials } = proxy;
+  transport = createTransport({ credentials, logger: silentLogger });
+  leaseTransport = createTransport({ credentials, logger: silentLogger });
   const { namespace } = play;
-  operator = RunningOperator.start(impatient(confinedTo(namespace, transport)), namespace);
+  const patient = confinedTo(namespace, transport);
+  operator = RunningOperator.start(impatient(patient), namespace, "first", { leaseTransport });
   await expect.poll(() => operator.isReady, eventually).toBe(true);
 });
 
 afterEach(async () => {
   await operator.stop();
   transport.close();
+  leaseTransport.close();
   await proxy[Symbol.asyncDispose]();
   play[Symbol.dispose]();
 });
@@ -45,6 +50,17 @@ function impatient(patient: Transport): Transport {
 }
 
 const isPatch = ({ method, path }: Asked, pathEnd: string) => method === "PATCH" && path.endsWith(pathEnd);
+
+const LEASE: Resource = {
+  ...{ group: "coordination.k8s.io", version: "v1" },
+  ...{ plural: "leases", kind: "Lease", namespaced: true },
+};
+
+const isOfLease = ({ path }: Asked) => path.includes("/leases");
+
+const lease = async () => (await play.get(LEASE, "egress-nat-operator"))?.spec;
+
+const leader = async () => (await lease())?.holderIdentity;
 
 const isObserved = async (name: string) => (await play.status(name))?.observedGeneration !== undefined;
 
@@ -116,6 +132,18 @@ describe("an apiserver that fails", () => {
     expect(await idleWrites(play, operator)).toEqual([]);
   });
 
+  test("once, by itself: the child is made at the next try, and nobody is told that it was refused", async () => {
+    proxy.faultOf = (asked) =>
+      isPatch(asked, "/services/unlucky") && proxy.askedFor("PATCH", "/services/unlucky").length === 1
+        ? { status: 500, reason: "InternalError" }
+        : undefined;
+    await play.createEgress("unlucky");
+    await expectAsFresh(play);
+    expect(await idleWrites(play, operator)).toEqual([]);
+    expect(await play.events("unlucky")).not.toContain("Warning ChildRefused");
+    expect(await play.events("unlucky")).toContain("Normal Created");
+  });
+
   test("by saying nothing to a write: it is sent again, and others do not wait for it", async () => {
     timeoutMs = 1_000;
     proxy.faultOf = (asked) =>
@@ -150,6 +178,49 @@ describe("an apiserver that fails", () => {
       expect(operator.writes.filter((each) => each === write).length, write).toBeLessThanOrEqual(2);
     }
     expect(await idleWrites(play, operator)).toEqual([]);
+  });
+});
+
+describe("an apiserver that answers no write, of more than there are connections for", () => {
+  const EGRESSES = 20;
+  const CONNECTIONS = 16;
+
+  let isLeaseSilent: boolean;
+  let unanswered: number;
+
+  beforeEach(async () => {
+    isLeaseSilent = false;
+    unanswered = 0;
+    await expect.poll(leader, eventually).toBe("first");
+    proxy.faultOf = (asked) => {
+      if (isWrite(asked)) unanswered += 1;
+      return isWrite(asked) || (isLeaseSilent && isOfLease(asked)) ? "silence" : undefined;
+    };
+    await Promise.all(Array.from({ length: EGRESSES }, (_, index) => play.createEgress(`nat-${index}`)));
+    await expect.poll(() => unanswered, eventually).toBeGreaterThanOrEqual(CONNECTIONS);
+    await expect.poll(() => operator.writes.length, eventually).toBeGreaterThan(CONNECTIONS);
+  });
+
+  test("the leader renews its lease all the same", async () => {
+    for (let renewal = 1; renewal <= 2; renewal += 1) {
+      const before = (await lease()).renewTime;
+      await expect.poll(async () => (await lease()).renewTime, eventually).not.toBe(before);
+    }
+    expect(await leader()).toBe("first");
+  });
+
+  test("and no renewal either: the leader has ended before another one leads, and sends nothing more", async () => {
+    const { namespace } = play;
+    await using second = RunningOperator.start(confinedTo(namespace, play.transport), namespace, "second");
+    isLeaseSilent = true;
+    await expect.poll(leader, { ...eventually, timeout: 60_000 }).toBe("second");
+    expect(operator.isLeading).toBe(false);
+    const before = proxy.asked.filter(isWrite).length;
+    // What it wrote now would be carried out.
+    proxy.faultOf = (asked) => (isOfLease(asked) ? "silence" : undefined);
+    await expectAsFresh(play);
+    expect(proxy.asked.filter(isWrite)).toHaveLength(before);
+    expect(await idleWrites(play, operator, second)).toEqual([]);
   });
 });
 

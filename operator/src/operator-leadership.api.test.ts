@@ -1,5 +1,6 @@
-import type { Resource, Transport } from "@egress-nat/kube";
+import { NAMESPACE_RESOURCE, type Resource, type Transport } from "@egress-nat/kube";
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
+import { createNamespace } from "../../kube/src/testing/namespace.ts";
 import { Playground } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";
 import { caughtUp, expectAsFresh } from "./testing/fresh-outcome.ts";
@@ -26,10 +27,16 @@ let first: RunningOperator;
 let second: RunningOperator;
 /** Whether the first one's requests for the lease get no further. */
 let isLeaseOutOfReach: boolean;
+/** What the first one's next status waits for before it is sent; nothing follows it. Undefined: statuses pass. */
+let late: PromiseWithResolvers<void> | undefined;
+/** How many statuses of the first one were sent late, and have an answer. */
+let answeredLate: number;
 
 /** Two candidates, of whom `first` leads. */
 beforeEach(async () => {
   isLeaseOutOfReach = false;
+  late = undefined;
+  answeredLate = 0;
   play = await Playground.create(inject("kubeconfig"));
   const { namespace } = play;
   const transport = confinedTo(namespace, play.transport);
@@ -40,16 +47,24 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  late?.resolve();
   await Promise.all([first.stop(), second.stop()]);
   play[Symbol.dispose]();
 });
 
 function partlyBroken(transport: Transport): Transport {
+  let heldBack = 0;
   return {
     ...transport,
     request: async (options) => {
       if (isLeaseOutOfReach && options.path.includes("/leases")) throw new Error("out of reach");
-      return transport.request(options);
+      if (late === undefined || !options.path.endsWith("/status")) return transport.request(options);
+      heldBack += 1;
+      if (heldBack > 1) throw new Error("out of reach");
+      await late.promise;
+      return transport.request<never>(options).finally(() => {
+        answeredLate += 1;
+      });
     },
   };
 }
@@ -71,6 +86,30 @@ test("a leader that is told to stop in the middle of its work leaves the rest to
   // What was under way when it was told to stop may be done twice.
   expect(first.writes.length + second.writes.length).toBeLessThan((EGRESSES + AT_A_TIME) * WRITES_EACH);
   expect(await idleWrites(play, second)).toEqual([]);
+});
+
+test("a former leader's late word does not let a revoked namespace in again", async () => {
+  late = Promise.withResolvers();
+  const namespace = await createNamespace(play.transport, "revoked");
+  const label = (team: string | null) =>
+    play.patch(NAMESPACE_RESOURCE, namespace, { metadata: { labels: { team } } });
+  await label(namespace);
+  await play.createEgress("nat", { allowedNamespaces: { matchLabels: { team: namespace } } });
+  const statusWrites = () => first.writes.filter((write) => write.endsWith("/status"));
+  await expect.poll(statusWrites, eventually).toHaveLength(1);
+  // As if the first one's process had been frozen from here on.
+  isLeaseOutOfReach = true;
+  await play.patch(LEASE, "egress-nat-operator", { spec: { holderIdentity: "second", renewTime: null } });
+  const allowed = async () => (await play.status("nat"))?.allowedNamespaces;
+  await expect.poll(allowed, eventually).toEqual([namespace]);
+  await label(null);
+  await expect.poll(allowed, eventually).toEqual([]);
+  await second.stop();
+
+  late.resolve();
+  await expect.poll(() => answeredLate, eventually).toBe(1);
+  await first.stop();
+  expect(await allowed()).toEqual([]);
 });
 
 test("two that both take themselves for the leader do not fight", async () => {

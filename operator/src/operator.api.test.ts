@@ -1,20 +1,31 @@
-import { CLUSTER_RANGES_CONFIG_MAP, SLICE_RESOURCE } from "@egress-nat/crds";
+import { networkInterfaces } from "node:os";
+import { CLUSTER_RANGES_CONFIG_MAP, type Egress, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
   CONFIG_MAP_RESOURCE,
   ENDPOINT_SLICE_RESOURCE,
   NAMESPACE_RESOURCE,
   NODE_RESOURCE,
 } from "@egress-nat/kube";
+import { createRegistry, HealthServer } from "@egress-nat/program";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { SERVICE_CIDR_RESOURCE } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
-import { Playground } from "./testing/cluster.ts";
+import { Playground, silentLogger } from "./testing/cluster.ts";
+import { confinedTo } from "./testing/confined-transport.ts";
 import { ELABORATE } from "./testing/elaborate-egress.ts";
 import { RunningOperator } from "./testing/running-operator.ts";
 
 const { service, deployment, role } = CHILD_RESOURCES;
 
 const eventually = { timeout: 30_000, interval: 20 };
+
+/** One that this machine answers at, and that may stand in an EndpointSlice, where none of the loopback may. */
+function ownAddress(): string {
+  const addresses = Object.values(networkInterfaces()).flat();
+  const own = addresses.find((each) => each?.family === "IPv4" && !each.internal);
+  if (own === undefined) throw new Error("this machine has no IPv4 address but the loopback's");
+  return own.address;
+}
 
 const WITHOUT_BUDGET = ["serviceAccount", "role", "roleBinding", "service", "deployment"] as const;
 const ALL = [...WITHOUT_BUDGET, "disruptionBudget"];
@@ -27,14 +38,30 @@ beforeAll(async () => {
 
 afterAll(() => play.transport.close());
 
+/** As the controller of EndpointSlices refers to the Service of an Egress. */
+async function serviceOwner(egress: string): Promise<object> {
+  const uid = async () => (await play.child("service", egress))?.metadata.uid;
+  await expect.poll(uid, eventually).toBeDefined();
+  return { apiVersion: "v1", kind: "Service", name: egress, uid: await uid(), controller: true };
+}
+
 describe("one operator", () => {
   let operator: RunningOperator;
+  let gateway: HealthServer;
 
-  beforeAll(() => {
-    operator = RunningOperator.start(play.transport, play.namespace);
+  beforeAll(async () => {
+    gateway = new HealthServer({
+      ...{ port: 0, logger: silentLogger, registry: createRegistry() },
+      ready: () => ({ ok: false, reasons: ["net.ipv4.ip_forward is 0"] }),
+    });
+    const gatewayHealthPort = await gateway.start();
+    operator = RunningOperator.start(play.transport, play.namespace, "operator-0", { gatewayHealthPort });
   });
 
-  afterAll(() => operator.stop());
+  afterAll(async () => {
+    await operator.stop();
+    await gateway.close();
+  });
 
   test("makes the children of a new Egress, and says so in its status and an event", async () => {
     await play.createEgress("new", { podDisruptionBudget: { maxUnavailable: 1 } });
@@ -45,6 +72,8 @@ describe("one operator", () => {
         Available: "False NoGateway",
         Progressing: "True RollingOut",
         Degraded: "False AsExpected",
+        Ready: "False NoGateway",
+        Reconciling: "True RollingOut",
       });
     const { spec } = await play.child("service", "new");
     expect(await play.status("new")).toMatchObject({
@@ -72,6 +101,7 @@ describe("one operator", () => {
         Available: "True GatewaysAvailable",
         Progressing: "False Complete",
         Degraded: "False AsExpected",
+        Ready: "True GatewaysAvailable",
       });
     expect(await play.status("serving")).toMatchObject({ replicas: 2, readyReplicas: 2 });
     await expect
@@ -90,10 +120,11 @@ describe("one operator", () => {
     });
     const endpointSlice = (name: string, addressType: string, address: string) =>
       play.create(ENDPOINT_SLICE_RESOURCE, {
-        metadata: { name, labels },
+        metadata: { name, labels, ownerReferences: [serviceReference] },
         addressType,
         endpoints: [endpoint(address, { ready: true })],
       });
+    const serviceReference = await serviceOwner("listed");
     await endpointSlice("listed-v4", "IPv4", "10.244.1.7");
     await endpointSlice("listed-v6", "IPv6", "fd00:244:1::7");
     for (const [node, clients] of [
@@ -123,6 +154,63 @@ describe("one operator", () => {
     await expect.poll(() => play.status("listed"), eventually).toMatchObject({ clients: 1 });
   });
 
+  test("lists no gateway of an EndpointSlice that its Service does not own", async () => {
+    await play.createEgress("claimed");
+    const owner = await serviceOwner("claimed");
+    for (const [name, ownerReferences] of [
+      ["unowned", []],
+      ["predecessors", [{ ...owner, uid: "5" }]],
+      ["others", [{ ...owner, name: "other" }]],
+      ["own", [owner]],
+    ] as const) {
+      await play.create(ENDPOINT_SLICE_RESOURCE, {
+        metadata: { name, labels: { "coil.cybozu.com/egress": "claimed" }, ownerReferences },
+        addressType: "IPv4",
+        endpoints: [{ addresses: ["10.244.1.7"], targetRef: { kind: "Pod", name, uid: name } }],
+      });
+    }
+    const gateways = async () => (await play.status("claimed"))?.gateways?.map(({ name }) => name);
+    await expect.poll(gateways, eventually).toContain("own");
+    expect(await gateways()).toEqual(["own"]);
+  });
+
+  test("tells what a gateway that is not ready says of it", async () => {
+    const address = ownAddress();
+    const name = `${play.namespace}-asked`;
+    await play.create(NODE_RESOURCE, { metadata: { name }, spec: { podCIDRs: [`${address}/32`] } });
+    await play.createEgress("hindered");
+    const endpoint = { addresses: [address], conditions: { ready: false } };
+    await play.create(ENDPOINT_SLICE_RESOURCE, {
+      metadata: {
+        name: "hindered-v4",
+        labels: { "coil.cybozu.com/egress": "hindered" },
+        ownerReferences: [await serviceOwner("hindered")],
+      },
+      addressType: "IPv4",
+      endpoints: [{ ...endpoint, targetRef: { kind: "Pod", name: "hindered-1", uid: "p3" } }],
+    });
+    await expect
+      .poll(() => play.status("hindered"), eventually)
+      .toMatchObject({
+        gateways: [{ name: "hindered-1", state: "Down", reason: "net.ipv4.ip_forward is 0" }],
+      });
+    const degraded = (await play.status("hindered"))?.conditions?.find(({ type }) => type === "Degraded");
+    expect(degraded).toMatchObject({
+      status: "True",
+      reason: "GatewayNotReady",
+      message: "hindered-1 is not ready: net.ipv4.ip_forward is 0",
+    });
+    await expect.poll(() => play.events("hindered"), eventually).toContain("Warning GatewayNotReady");
+
+    await play.patch(ENDPOINT_SLICE_RESOURCE, "hindered-v4", {
+      endpoints: [{ ...endpoint, conditions: { ready: true } }],
+    });
+    await expect
+      .poll(() => play.conditions("hindered"), eventually)
+      .toMatchObject({ Degraded: "False AsExpected" });
+    await play.delete(NODE_RESOURCE, name);
+  });
+
   test("publishes the networks of the cluster, and says which gateways are in none of them", async () => {
     const published = async (): Promise<string[]> =>
       (await play.get(CONFIG_MAP_RESOURCE, CLUSTER_RANGES_CONFIG_MAP))?.data?.ranges.split("\n") ?? [];
@@ -131,7 +219,11 @@ describe("one operator", () => {
 
     await play.createEgress("outside");
     await play.create(ENDPOINT_SLICE_RESOURCE, {
-      metadata: { name: "outside-v4", labels: { "coil.cybozu.com/egress": "outside" } },
+      metadata: {
+        name: "outside-v4",
+        labels: { "coil.cybozu.com/egress": "outside" },
+        ownerReferences: [await serviceOwner("outside")],
+      },
       addressType: "IPv4",
       endpoints: [{ addresses: ["198.18.7.9"], targetRef: { kind: "Pod", name: "outside-1", uid: "p2" } }],
     });
@@ -271,8 +363,9 @@ describe("one operator", () => {
       )
       .toBe("drifted");
 
+    const { rules } = await play.child("role", "drifted");
     await play.patch(role, "drifted", { rules: [] });
-    await expect.poll(async () => (await play.child("role", "drifted")).rules, eventually).toHaveLength(1);
+    await expect.poll(async () => (await play.child("role", "drifted")).rules, eventually).toEqual(rules);
 
     await play.delete(role, "drifted");
     await expect.poll(() => play.kinds("drifted"), eventually).toEqual(WITHOUT_BUDGET);
@@ -372,6 +465,26 @@ describe("one operator", () => {
     await play.transport.request({ method: "DELETE", path: `/api/v1/nodes/${there}` });
     await expect.poll(() => play.get(SLICE_RESOURCE, there), eventually).toBeUndefined();
     expect(await play.get(SLICE_RESOURCE, gone)).toBeDefined();
+  });
+});
+
+describe("slices of an Egress that was made anew", () => {
+  test("are removed; those of the new one are not", async () => {
+    using elsewhere = await Playground.create(inject("kubeconfig"));
+    const { transport, namespace } = elsewhere;
+    const labels = { "coil.cybozu.com/egress": "anew" };
+    await elsewhere.create(NODE_RESOURCE, { metadata: { name: namespace } });
+    const createSlice = async (name: string, { metadata: { uid } }: Egress) => {
+      const owner = { apiVersion: "coil.cybozu.com/v2", kind: "Egress", name: "anew", uid, controller: true };
+      await elsewhere.createSlice({ name, labels, ownerReferences: [owner] }, namespace);
+    };
+    await using _ = RunningOperator.start(confinedTo(namespace, transport), namespace);
+    await createSlice("former", await elsewhere.createEgress("anew"));
+    await expect.poll(() => elsewhere.status("anew"), eventually).toHaveProperty("observedGeneration");
+    await elsewhere.deleteEgress("anew");
+    await createSlice("present", await elsewhere.createEgress("anew"));
+    await expect.poll(() => elsewhere.get(SLICE_RESOURCE, "former"), eventually).toBeUndefined();
+    expect(await elsewhere.get(SLICE_RESOURCE, "present")).toBeDefined();
   });
 });
 

@@ -2,11 +2,12 @@
 
 import { randomUUID } from "node:crypto";
 import k8sOperator, { type ResourceEvent, type ResourceMeta } from "@dot-i/k8s-operator";
-import { EGRESS_RESOURCE, Egress, type EgressStatus, egressKeys } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, Egress, type EgressStatus, egressKeys, orInvalid } from "@egress-nat/crds";
 import {
   apiVersion,
   type Change,
   EventRecorder,
+  fencedBy,
   type KubeObject,
   LeaderElector,
   objectKey,
@@ -24,14 +25,23 @@ import { type RangesBySource, rangesBySource } from "./cluster-ranges/ranges.ts"
 import { reconcileClusterRanges } from "./cluster-ranges/reconcile.ts";
 import type { GatewaySettings } from "./egress/children/index.ts";
 import { FIELD_MANAGER } from "./egress/field-manager.ts";
+import { GatewayReasons } from "./egress/gateway-reasons.ts";
 import { concerns } from "./egress/namespaces.ts";
-import { reconcileEgress } from "./egress/reconcile.ts";
+import { askWhyNotReady } from "./egress/readiness-question.ts";
+import { type EgressWorld, reconcileEgress } from "./egress/reconcile.ts";
+import type { StoredEgress } from "./egress/status.ts";
+import { UpgradeTurns } from "./egress/upgrade-turns.ts";
+import { DefinitionsCheck } from "./installation/definitions.ts";
 import type { OperatorMetrics } from "./metrics.ts";
 import { reconcileSlice } from "./slices/orphans.ts";
 
 export interface EgressOperatorOptions {
   readonly transport: Transport;
+  /** For the lease alone: it is renewed while everything else hangs. */
+  readonly leaseTransport: Transport;
   readonly settings: GatewaySettings;
+  /** Of how many Egresses gateways are replaced at a time where the operator itself is the reason. */
+  readonly maxConcurrentRollouts: number;
   /** What there is of the cluster's networks. */
   readonly clusterNetworks: ClusterNetworks;
   /** The product's: of the operator's Lease, and of what it publishes. */
@@ -40,6 +50,8 @@ export interface EgressOperatorOptions {
   readonly identity: string;
   readonly logger: Logger;
   readonly metrics: OperatorMetrics;
+  /** TCP port at which gateways say why they are not ready, where it is not the usual one. */
+  readonly gatewayHealthPort?: number;
 }
 
 /** What the operator is told of the cluster's networks; the rest it finds out. */
@@ -59,6 +71,9 @@ const ORPHAN_AFTER_MS = 30_000;
 
 /** Pods come in crowds, and each status that is written is read by many. */
 const CLIENTS_AFTER_MS = 1000;
+
+/** What the operator writes comes back from several watches: one look at all of it is enough. */
+const CHILDREN_AFTER_MS = 100;
 
 /** Nodes come in crowds as well, and what is published is read by all of them. */
 const CLUSTER_RANGES_AFTER_MS = 500;
@@ -85,6 +100,7 @@ const EVENT_TYPES = {
 export class EgressOperator extends Operator {
   readonly #options: EgressOperatorOptions;
   readonly #caches: Caches;
+  readonly #definitions: DefinitionsCheck;
   readonly #events: EventRecorder;
   readonly #elector: LeaderElector;
   readonly #egressQueue: WorkQueue;
@@ -93,16 +109,24 @@ export class EgressOperator extends Operator {
   readonly #watches = new Map<string, Watch>();
   readonly #watching: Promise<void>[] = [];
   readonly #stopping = new AbortController();
-  readonly #egresses: ResourceClient<Egress>;
+  /** For the work of a lead. */
+  readonly #fenced: Transport;
+  readonly #egresses: ResourceClient<StoredEgress>;
 
   constructor(options: EgressOperatorOptions) {
     super(options.logger);
-    const { transport, namespace, identity, logger, metrics } = options;
+    const { transport, leaseTransport, namespace, identity, logger, metrics } = options;
     this.#options = options;
     this.#caches = new Caches(namespace);
-    this.#egresses = new ResourceClient(transport, EGRESS_RESOURCE, (raw) => Egress.parse(raw));
+    this.#definitions = new DefinitionsCheck(transport, logger);
     this.#events = new EventRecorder({ transport, component: COMPONENT, instance: identity, logger });
-    this.#elector = new LeaderElector({ transport, namespace, name: LEASE, identity, logger });
+    this.#elector = new LeaderElector({
+      transport: leaseTransport,
+      ...{ namespace, name: LEASE },
+      ...{ identity, logger },
+    });
+    this.#fenced = fencedBy(this.#elector, transport);
+    this.#egresses = new ResourceClient(this.#fenced, EGRESS_RESOURCE, orInvalid(Egress));
     this.#egressQueue = this.#queue("egress");
     this.#sliceQueue = this.#queue("slice");
     this.#clusterRangesQueue = this.#queue(CLUSTER_RANGES);
@@ -114,22 +138,30 @@ export class EgressOperator extends Operator {
       },
       clusterRanges: () => this.#clusterRanges(),
       watches: () => this.#watchStates(),
-      isLeader: () => this.#elector.isLeader,
+      isLeader: () => this.isLeading,
+      invalidEgresses: () => this.#caches.invalidEgresses(),
+      egresses: () => this.#caches.egresses.store.list(),
     });
   }
 
-  /** Ready with a complete view of the API; to lead is not needed, else a rollout would wait for the former leader. */
+  /** Ready with a complete view of an API that is this release's; to lead is not needed, else a rollout would wait for the former leader. */
   ready(): Check {
     const missing = Object.entries(this.#watchStates()).filter(([, { synced }]) => !synced);
-    return {
-      ok: missing.length === 0,
-      reasons: missing.map(([resource]) => `${resource} are not listed yet`),
-    };
+    const reasons = [
+      ...missing.map(([resource]) => `${resource} are not listed yet`),
+      ...this.#definitions.check.reasons,
+    ];
+    return { ok: reasons.length === 0, reasons };
+  }
+
+  get isLeading(): boolean {
+    return this.#elector.isLeader;
   }
 
   /** Runs until the signal is aborted, and then ends in order: work, lease, events, watches. */
   async run(signal: AbortSignal): Promise<void> {
     await this.start();
+    this.#watching.push(this.#definitions.run(this.#stopping.signal));
     try {
       await this.#elector.run({ onLead: (lead) => this.#lead(lead) }, signal);
       await this.#events.close();
@@ -146,9 +178,23 @@ export class EgressOperator extends Operator {
   protected override async init(): Promise<void> {
     const { egresses, slices, nodes, namespaces, endpointSlices, children } = this.#caches;
     const { serviceCidrs, services, clusterRanges } = this.#caches;
-    for (const watched of [egresses, ...Object.values(children)]) {
-      await this.#watch(watched, ({ meta }) => this.#egressQueue.add(objectKey({ metadata: meta })));
+    await this.#watch(egresses, ({ meta }) => {
+      const key = objectKey({ metadata: meta });
+      const egress = egresses.store.get(key);
+      const isSpecSeen = egress?.status?.observedGeneration === egress?.metadata.generation;
+      if (isSpecSeen) this.#egressQueue.addAfter(key, CHILDREN_AFTER_MS);
+      else this.#egressQueue.add(key);
+    });
+    for (const child of Object.values(children)) {
+      await this.#watch(child, ({ meta }) =>
+        this.#egressQueue.addAfter(objectKey({ metadata: meta }), CHILDREN_AFTER_MS),
+      );
     }
+    egresses.store.onChange(({ type, key }) => {
+      if (type !== "added") return;
+      // Some may be of a former Egress of that name.
+      for (const slice of this.#caches.slicesOfEgress(key)) this.#sliceQueue.add(objectKey(slice));
+    });
     await this.#watch(slices, ({ meta, object }) => {
       this.#sliceQueue.addAfter(objectKey({ metadata: meta }), ORPHAN_AFTER_MS);
       for (const key of egressKeys(object)) this.#egressQueue.addAfter(key, CLIENTS_AFTER_MS);
@@ -196,22 +242,29 @@ export class EgressOperator extends Operator {
     this.#follow(plural, watched, (event) => void onEvent(event), namespace);
   }
 
-  /** As in the base class, but by server-side apply, errors are thrown, and it can be aborted. */
+  /**
+   * As in the base class, but by server-side apply, errors are thrown, and it can be aborted. Only the version of the
+   * Egress that `meta` names is written: who has seen less than another must not have the last word.
+   */
   protected override async setResourceStatus(
     meta: ResourceMeta,
     status: EgressStatus,
     signal?: AbortSignal,
   ): Promise<ResourceMeta> {
-    const { name, namespace } = meta;
+    const { name, namespace, resourceVersion } = meta;
     const written = await this.#egresses.applyStatus(
-      { metadata: { name, namespace }, status },
+      { metadata: { name, namespace, resourceVersion }, status },
       { fieldManager: FIELD_MANAGER, force: true, signal },
     );
+    // It is the very next version. Until the watch tells of it, each status would be a conflict.
+    const { store } = this.#caches.egresses;
+    if (store.get(objectKey(written))?.metadata.resourceVersion === resourceVersion) store.put(written);
     return resourceMeta(EGRESS_RESOURCE, written);
   }
 
   async #lead(signal: AbortSignal): Promise<void> {
-    const { transport, settings, namespace, logger } = this.#options;
+    const { settings, namespace, logger, gatewayHealthPort, maxConcurrentRollouts } = this.#options;
+    const transport = this.#fenced;
     const synced = [...this.#watches.values()].map((watch) => watch.whenSynced(signal));
     const isSynced = await Promise.all(synced).then(
       () => true,
@@ -224,12 +277,34 @@ export class EgressOperator extends Operator {
     for (const key of this.#caches.slices.store.keys()) this.#sliceQueue.add(key);
     this.#clusterRangesQueue.add(CLUSTER_RANGES);
 
-    const egresses = egressWorld(transport, this.#caches, this.#events, async (egress, status, stop) => {
-      await this.setResourceStatus(resourceMeta(EGRESS_RESOURCE, egress), status, stop);
+    const { deployment } = this.#caches.children;
+    const upgradeTurns = new UpgradeTurns({
+      limit: maxConcurrentRollouts,
+      deployment: (key) => deployment.store.get(key),
+      deployments: () => this.#caches.deploymentsToUpgrade(),
+      wake: (key) => this.#egressQueue.add(key),
     });
+    const unfollow = deployment.store.onChange(({ key }) => upgradeTurns.seen(key));
+    signal.addEventListener("abort", unfollow, { once: true });
+    const gatewayReasons = new GatewayReasons({
+      gateways: (key) => this.#caches.gatewaysOf(key),
+      isInside: (address) => this.#caches.isInside(address),
+      ask: (address, stop) => askWhyNotReady(address, stop, gatewayHealthPort),
+      onChange: (key) => this.#egressQueue.add(key),
+    });
+    const writeStatus: EgressWorld["writeStatus"] = async (egress, status, stop) => {
+      await this.setResourceStatus(resourceMeta(EGRESS_RESOURCE, egress), status, stop);
+    };
+    const egresses = egressWorld(
+      transport,
+      this.#caches,
+      { gatewayReasons: (key) => gatewayReasons.of(key), upgradeTurns, writeStatus },
+      this.#events,
+    );
     const slices = sliceWorld(transport, this.#caches);
     const ranges = clusterRangesWorld(transport, namespace, this.#caches, () => this.#clusterRanges());
     await Promise.all([
+      gatewayReasons.run(signal),
       this.#egressQueue.run(
         (key, stop) => reconcileEgress(key, egresses, settings, oneReconcile(logger, { egress: key }), stop),
         signal,

@@ -1,6 +1,6 @@
 /** `serve`: the operator as a program. */
 
-import { createTransport, loadCredentials } from "@egress-nat/kube";
+import { createTransport, loadCredentials, type SentRequest } from "@egress-nat/kube";
 import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { Configuration } from "./configuration.ts";
 import { OperatorMetrics } from "./metrics.ts";
@@ -10,20 +10,24 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
   const configuration = parseEnvironment(Configuration);
   const registry = createRegistry();
   const metrics = new OperatorMetrics(registry);
-  const transport = createTransport({
+  const transportOptions = {
     credentials: await loadCredentials(),
     logger,
     userAgent: "egress-nat-operator",
-    onRequest: (request) => metrics.requested(request),
-  });
+    onRequest: (request: SentRequest) => metrics.requested(request),
+  };
+  const transport = createTransport(transportOptions);
+  const leaseTransport = createTransport(transportOptions);
   const operator = new EgressOperator({
     transport,
+    leaseTransport,
     settings: {
       image: configuration.EGRESS_POD_IMAGE,
       imagePullPolicy: configuration.EGRESS_POD_IMAGE_PULL_POLICY,
       clusterRangesNamespace: configuration.POD_NAMESPACE,
       logLevel: configuration.LOG_LEVEL,
     },
+    maxConcurrentRollouts: configuration.MAX_CONCURRENT_ROLLOUTS,
     clusterNetworks: {
       configured: configuration.CLUSTER_RANGES,
       serviceAddresses: configuration.SERVICE_ADDRESSES_IN_CLUSTER,
@@ -45,5 +49,6 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
   } finally {
     await health.close();
     transport.close();
+    leaseTransport.close();
   }
 }

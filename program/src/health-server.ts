@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
+import { ConnectionBudget } from "./connection-budget.ts";
 import type { Logger } from "./logger.ts";
 
 /** An answer to a probe; `reasons` say what is missing, for the person who reads `kubectl describe pod`. */
@@ -23,15 +24,44 @@ export interface HealthServerOptions {
 
 const ALIVE: Check = { ok: true, reasons: [] };
 
-/** Serves /healthz, /readyz (200 or 503, one reason per line) and /metrics (Prometheus text). */
+/** Longer than any of the kubelet's probes waits: 15 s. */
+const PATIENCE_MS = 20_000;
+
+/** How long a request may take to come. */
+const LIMITS = {
+  headersTimeout: PATIENCE_MS,
+  requestTimeout: PATIENCE_MS,
+  connectionsCheckingInterval: 5_000,
+};
+
+/** Scrapes are further apart. */
+const METRICS_MAX_AGE_MS = 1_000;
+
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/**
+ * Serves /healthz, /readyz (200 or 503, one reason per line) and /metrics (Prometheus text), one request per connection.
+ *
+ * Whoever reaches the port may ask, so nobody can keep others from it: see {@link ConnectionBudget}. Metrics are
+ * gathered once a second at most.
+ */
 export class HealthServer {
   readonly #options: HealthServerOptions;
   readonly #server: Server;
+  readonly #budget = new ConnectionBudget();
   #wasReady: boolean | undefined;
+  #metrics: { readonly text: Promise<string>; readonly gatheredAtMs: number } | undefined;
 
   constructor(options: HealthServerOptions) {
     this.#options = options;
-    this.#server = createServer((request, response) => void this.#answer(request, response));
+    this.#server = createServer(LIMITS, (request, response) => void this.#serve(request, response));
+    // Who does not take the answer in.
+    this.#server.timeout = PATIENCE_MS;
+    this.#server.on("connection", (socket) => this.#budget.take(socket));
   }
 
   /** @returns the port it listens on */
@@ -40,6 +70,8 @@ export class HealthServer {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#server.once("error", reject).listen({ port, host }, resolve);
     await promise;
+    // A connection that could not be accepted is the other side's loss.
+    this.#server.on("error", (err) => this.#options.logger.warn({ err }, "cannot accept a connection"));
     return (this.#server.address() as AddressInfo).port;
   }
 
@@ -51,25 +83,37 @@ export class HealthServer {
     await promise;
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { status, contentType, text } = await this.#answer(request.url);
+    // Probes and scrapes are seconds apart: a connection that is kept open for the next one is worth nothing.
+    response.writeHead(status, { "content-type": contentType, connection: "close" }).end(text);
+  }
+
+  async #answer(url = ""): Promise<Answer> {
     const { live = () => ALIVE, registry, logger } = this.#options;
     try {
-      switch (request.url?.split("?")[0]) {
+      switch (url.split("?")[0]) {
         case "/healthz":
-          return answerCheck(response, live());
+          return checkAnswer(live());
         case "/readyz":
-          return answerCheck(response, this.#ready());
-        case "/metrics": {
-          const text = await registry.metrics();
-          return void response.writeHead(200, { "content-type": registry.contentType }).end(text);
-        }
+          return checkAnswer(this.#ready());
+        case "/metrics":
+          return { status: 200, contentType: registry.contentType, text: await this.#gatherMetrics() };
         default:
-          return void response.writeHead(404).end("not found: try /healthz, /readyz or /metrics\n");
+          return plain(404, "not found: try /healthz, /readyz or /metrics");
       }
     } catch (err) {
-      logger.error({ err, url: request.url }, "health endpoint failed");
-      response.writeHead(500).end("internal error, see the log\n");
+      logger.error({ err, url }, "health endpoint failed");
+      return plain(500, "internal error, see the log");
     }
+  }
+
+  #gatherMetrics(): Promise<string> {
+    const nowMs = performance.now();
+    if (this.#metrics === undefined || nowMs - this.#metrics.gatheredAtMs >= METRICS_MAX_AGE_MS) {
+      this.#metrics = { text: this.#options.registry.metrics(), gatheredAtMs: nowMs };
+    }
+    return this.#metrics.text;
   }
 
   #ready(): Check {
@@ -82,7 +126,10 @@ export class HealthServer {
   }
 }
 
-function answerCheck(response: ServerResponse, check: Check): void {
-  const text = check.ok ? "ok" : check.reasons.join("\n");
-  response.writeHead(check.ok ? 200 : 503, { "content-type": "text/plain; charset=utf-8" }).end(`${text}\n`);
+function checkAnswer({ ok, reasons }: Check): Answer {
+  return ok ? plain(200, "ok") : plain(503, reasons.join("\n"));
+}
+
+function plain(status: number, line: string): Answer {
+  return { status, contentType: "text/plain; charset=utf-8", text: `${line}\n` };
 }

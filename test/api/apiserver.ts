@@ -2,7 +2,7 @@ import { inject } from "vitest";
 
 export type ControlPlaneAction =
   | `apiserver/${"kill" | "start" | "pause" | "resume"}`
-  | `etcd/${"kill" | "start"}`;
+  | `etcd/${"kill" | "start" | "back-up" | "restore"}`;
 
 /**
  * What a test may do to the apiserver that all `*.api.test.ts` files share. A test that uses it leaves the apiserver
@@ -22,6 +22,10 @@ export const apiserver = {
 export const etcd = {
   kill: () => act("etcd/kill"),
   start: () => act("etcd/start"),
+  /** Keeps a copy of all that it holds. */
+  backUp: () => act("etcd/back-up"),
+  /** Gives it what the last {@link etcd.backUp} kept, its revision included; the apiserver has to start anew. */
+  restore: () => act("etcd/restore"),
 } as const;
 
 async function act(action: ControlPlaneAction): Promise<void> {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, rename, rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import type { TestProject } from "vitest/node";
 import { type ControlPlane, startControlPlane } from "../cluster/control-plane.ts";
-import type { ControlPlanePlan } from "../cluster/control-plane-commands.ts";
+import { type ControlPlanePlan, etcdData } from "../cluster/control-plane-commands.ts";
 import { kubectlBinary } from "../cluster/kubectl.ts";
 import { exists } from "../system/cache.ts";
 import { freePorts } from "../system/free-ports.ts";
@@ -36,6 +36,7 @@ export async function loopbackPlan(folder: string): Promise<ControlPlanePlan> {
     serviceCidrs: ["10.96.0.0/16", "fd00:96::/112"],
     podCidrs: ["10.244.0.0/16", "fd00:244::/56"],
     controllers: false,
+    kubernetes: "newest",
     lifetime: "owner",
   };
 }
@@ -75,8 +76,16 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
+async function withoutEtcd(controlPlane: ControlPlane, work: () => Promise<void>): Promise<void> {
+  await controlPlane.kill("etcd");
+  await work();
+  await controlPlane.start("etcd");
+}
+
 // The tests run in other processes. What they started themselves would end with them, so they ask this one.
 async function serveHandle(controlPlane: ControlPlane): Promise<Server> {
+  const data = etcdData(controlPlane.plan);
+  const backup = `${data}-backup`;
   const actions: Record<ControlPlaneAction, () => Promise<void> | void> = {
     "apiserver/kill": () => controlPlane.kill("apiserver"),
     "apiserver/start": () => controlPlane.start("apiserver"),
@@ -84,6 +93,12 @@ async function serveHandle(controlPlane: ControlPlane): Promise<Server> {
     "apiserver/resume": () => controlPlane.resume("apiserver"),
     "etcd/kill": () => controlPlane.kill("etcd"),
     "etcd/start": () => controlPlane.start("etcd"),
+    "etcd/back-up": () => withoutEtcd(controlPlane, () => cp(data, backup, { recursive: true })),
+    "etcd/restore": () =>
+      withoutEtcd(controlPlane, async () => {
+        await rm(data, { recursive: true });
+        await rename(backup, data);
+      }),
   };
   const server = createServer((request, response) => {
     const action = actions[(request.url ?? "").slice(1) as ControlPlaneAction];

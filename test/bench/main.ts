@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { runCommand } from "../system/run-command.ts";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add/bench.ts";
+import { benchDrift } from "./drift/bench.ts";
 import { benchMemory } from "./memory/bench.ts";
 import { benchOperator } from "./operator/bench.ts";
 import { formatReport, isReached, type Report, reportJson } from "./report.ts";
@@ -48,6 +49,7 @@ bench(
   benchOperator,
 );
 
+bench("drift", "what it costs a node to notice that somebody else changes its clients", 4, benchDrift);
 bench("revocation", "how long a client is served whose namespace is allowed no longer", 10, benchRevocation);
 
 await runCommand(program);

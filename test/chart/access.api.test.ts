@@ -127,6 +127,7 @@ describe.each<[program: string, kubeconfig: () => Promise<string>, own: readonly
     async () => nodeAgent,
     [
       ["read nodes", "GET", `/api/v1/nodes/${NODE}`],
+      ["read a pod", "GET", `/api/v1/namespaces/${NAMESPACE}/pods/some`],
       ["read namespaces", "GET", "/api/v1/namespaces"],
       ["read Services", "GET", `/api/v1/namespaces/${NAMESPACE}/services`],
       ["write the status of a pod", "PATCH", `/api/v1/namespaces/${NAMESPACE}/pods/some/status`, {}],
@@ -157,7 +158,8 @@ describe.each<[program: string, kubeconfig: () => Promise<string>, own: readonly
       ["read nodes", "GET", "/api/v1/nodes"],
       ["read ConfigMaps beside it", "GET", `/api/v1/namespaces/${NAMESPACE}/configmaps`],
       ["make a Role", "POST", `${RBAC}/namespaces/${NAMESPACE}/roles`, { metadata: { name: "made" } }],
-      ["write an event", "POST", `/apis/events.k8s.io/v1/namespaces/${NAMESPACE}/events`, {}],
+      ["change an event", "PATCH", `/apis/events.k8s.io/v1/namespaces/${NAMESPACE}/events/some`, {}],
+      ["write an event elsewhere", "POST", `/apis/events.k8s.io/v1/namespaces/${ELSEWHERE}/events`, {}],
     ],
   ],
 ])("%s may not", (_, kubeconfigOf, own) => {
@@ -196,7 +198,8 @@ describe("an EgressClientSlice", () => {
       addedAt: "2026-01-02T03:04:05.678901Z",
     },
   ];
-  const REFUSAL = "only node agents make EgressClientSlices and change their nodeName, clients and labels";
+  const REFUSAL =
+    "only node agents make EgressClientSlices and change their nodeName, clients, clientCount and labels";
   const name = sliceName("nat", NODE);
 
   /** Who may do anything in the namespace, and nothing outside. */
@@ -222,11 +225,41 @@ describe("an EgressClientSlice", () => {
     });
   });
 
+  const STRANGER = {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    name: "gone",
+    uid: "0b51fdb6-94a6-4a4c-a2d1-1a3a0ef39ff7",
+  };
+
   test.each([
-    ["names another client", { clients: CLIENTS }],
-    ["moves its clients to another Egress", { metadata: { labels: { [EGRESS_LABEL]: "other" } } }],
-  ])("is not changed by a namespace's administrator who %s", async (_, change) => {
-    expect((await patch(change)).all).toContain(REFUSAL);
+    ["names another client", { clients: CLIENTS }, REFUSAL],
+    ["says how many clients it has", { clientCount: 0 }, REFUSAL],
+    ["moves its clients to another Egress", { metadata: { labels: { [EGRESS_LABEL]: "other" } } }, REFUSAL],
+    [
+      "would hold its end up",
+      { metadata: { finalizers: ["example.com/mine"] } },
+      "only node agents add finalizers",
+    ],
+    [
+      "gives it an owner that is gone",
+      { metadata: { ownerReferences: [STRANGER] } },
+      "only node agents add owners",
+    ],
+  ])("is not changed by a namespace's administrator who %s", async (_, change, refusal) => {
+    expect((await patch(change)).all).toContain(refusal);
+  });
+
+  test("gives up an owner to whoever may change it, as to the garbage collector", async () => {
+    const owned = ["egressclientslice", sliceName("owned", NODE)] as const;
+    const input = chart.slice("owned", NODE, {
+      ownerReferences: [STRANGER],
+      finalizers: ["example.com/mine"],
+    });
+    await chart.run(["create", "-f", "-"], { input, kubeconfig: nodeAgent });
+    const change = { metadata: { ownerReferences: null, finalizers: null } };
+    const { exitCode, all } = await asBoss(["patch", ...owned, "--type=merge", "-p", JSON.stringify(change)]);
+    expect(exitCode, all).toBe(0);
   });
 
   test("is left to its agent by whoever adds nothing to it", async () => {
@@ -312,13 +345,14 @@ describe("with Kubernetes' own controllers", () => {
       (await chart.run(["get", "egressclientslices", "-n", NAMESPACE, "-o", "name"])).all;
     for (const [name, cascade, remains] of [
       ["collected", "background", false],
+      ["ending", "foreground", false],
       ["orphaning", "orphan", true],
     ] as const) {
       await chart.create(egress(name));
       const { stdout: uid } = await chart.run([
         ...["get", "egress", name, "-n", NAMESPACE, "-o", "jsonpath={.metadata.uid}"],
       ]);
-      const owner = { apiVersion, kind: "Egress", name, uid, controller: true };
+      const owner = { apiVersion, kind: "Egress", name, uid, controller: true, blockOwnerDeletion: true };
       const empty = JSON.parse(chart.slice(name, NODE, { ownerReferences: [owner] }));
       const input = JSON.stringify({ ...empty, clients: CROWD });
       await chart.run(["create", "-f", "-"], { input, kubeconfig: nodeAgent });

@@ -44,6 +44,11 @@ describe("the samples", () => {
   });
 });
 
+test("with all that closes metrics it is accepted by the API server", async () => {
+  const from = [{ namespaceSelector: {} }];
+  await chart.apply({ metrics: { networkPolicy: { enabled: true, from }, agentAddress: "127.0.0.1" } });
+});
+
 type Right = [account: string, verb: string, resource: string];
 
 describe("the rights", () => {
@@ -72,7 +77,6 @@ describe("the rights", () => {
     ),
     ["egress-nat-node-agent", "watch", "egresses.coil.cybozu.com"],
     ["egress-nat-node-agent", "watch", "endpointslices.discovery.k8s.io"],
-    ["egress-nat-node-agent", "get", "pods"],
   ])("let %s %s %s", async (account, verb, resource) => {
     expect(await may(account, verb, resource)).toBe(true);
   });
@@ -91,6 +95,7 @@ describe("the rights", () => {
     ["egress-nat-operator", "create", "leases.coordination.k8s.io"],
     ["egress-nat-operator", "create", "clusterroles.rbac.authorization.k8s.io"],
     ["egress-nat-operator", "escalate", "roles.rbac.authorization.k8s.io"],
+    ["egress-nat-node-agent", "get", "pods"],
     ["egress-nat-node-agent", "list", "pods"],
     ["egress-nat-node-agent", "watch", "pods"],
     ["egress-nat-node-agent", "get", "secrets"],
@@ -105,6 +110,15 @@ describe("the rights", () => {
     ),
   ])("do not let %s %s %s", async (account, verb, resource) => {
     expect(await may(account, verb, resource)).toBe(false);
+  });
+
+  test("let agents get pods where the values say that the runtime does not tell what they are", async () => {
+    await chart.apply({ nodeAgent: { runtimePassesAnnotations: false } });
+    const mayGet = () => may("egress-nat-node-agent", "get", "pods");
+    await expect.poll(mayGet, { timeout: 30_000, interval: 100 }).toBe(true);
+    expect(await may("egress-nat-node-agent", "list", "pods")).toBe(false);
+    await chart.apply({});
+    await expect.poll(mayGet, { timeout: 30_000, interval: 100 }).toBe(false);
   });
 });
 
@@ -122,7 +136,7 @@ describe("the operator", () => {
 
     const patch = JSON.stringify({ spec: { podDisruptionBudget: null } });
     await run(["patch", "egress", "nat", "-n", NAMESPACE, "--type=merge", "-p", patch]);
-    await seen("No resources found", "get", "pdb");
+    await seen("NotFound", "get", "pdb", "nat");
   });
 
   async function seen(text: string, ...args: readonly string[]): Promise<void> {

@@ -124,6 +124,98 @@ describe("the programs", () => {
   });
 });
 
+describe("the pods of a program", () => {
+  const PROGRAMS = [
+    [
+      "operator",
+      [
+        "egress-nat-operator",
+        "egress-nat-uninstall-check",
+        "egress-nat-uninstall-wait",
+        "egress-nat-installation-check",
+      ],
+    ],
+    ["nodeAgent", ["egress-nat-node-agent", "egress-nat-uninstall"]],
+  ] as const;
+
+  test.each(PROGRAMS)(
+    "%s have the labels and annotations of its values, beside our own",
+    async (program, names) => {
+      const own = { podLabels: { team: "network" }, podAnnotations: { "sidecar.istio.io/inject": "false" } };
+      const rendered = await render({ [program]: own });
+      const pods = rendered.flatMap(({ kind, metadata, spec }) => {
+        const pod: Rendered["metadata"] | undefined = kind === "Pod" ? metadata : spec?.template?.metadata;
+        return pod?.labels?.team === undefined ? [] : [{ name: metadata.name, pod }];
+      });
+      expect(pods.map(({ name }) => name).toSorted()).toEqual([...names].toSorted());
+      for (const { pod } of pods) {
+        expect(pod.annotations).toMatchObject(own.podAnnotations);
+        expect(pod.labels).toMatchObject({ ...own.podLabels, "app.kubernetes.io/name": "egress-nat" });
+      }
+    },
+  );
+
+  test("have the priority that the values name", async () => {
+    const rendered = await render({
+      operator: { priorityClassName: "operators" },
+      nodeAgent: { priorityClassName: "agents" },
+    });
+    const priority = (kind: string, name: string) =>
+      find(rendered, kind, name).spec.template.spec.priorityClassName;
+    expect(priority("Deployment", "egress-nat-operator")).toBe("operators");
+    expect(priority("DaemonSet", "egress-nat-node-agent")).toBe("agents");
+    expect(priority("DaemonSet", "egress-nat-uninstall")).toBe("agents");
+  });
+
+  test("are pulled with the Secrets that the values name", async () => {
+    const rendered = await render({ image: { pullSecrets: ["registry"] } });
+    const pods = rendered.flatMap(({ kind, spec }) =>
+      kind === "Pod" ? [spec] : (spec?.template?.spec ?? []),
+    );
+    expect(pods.length).toBeGreaterThan(0);
+    for (const { imagePullSecrets } of pods) expect(imagePullSecrets).toEqual([{ name: "registry" }]);
+  });
+});
+
+test("a drain takes one operator at a time, and those that are not ready at once", () => {
+  const { spec } = find(objects, "PodDisruptionBudget", "egress-nat-operator");
+  expect(spec).toMatchObject({ maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow" });
+  const { labels } = find(objects, "Deployment", "egress-nat-operator").spec.template.metadata;
+  expect(labels).toMatchObject(spec.selector.matchLabels);
+});
+
+describe("metrics", () => {
+  test("of the operator are for the peers that the values name, where they ask for a policy", async () => {
+    expect(objects.filter(({ kind }) => kind === "NetworkPolicy")).toEqual([]);
+    const from = [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "monitoring" } } }];
+    const rendered = await render({ metrics: { networkPolicy: { enabled: true, from } } });
+    const { podSelector, policyTypes, ingress } = find(rendered, "NetworkPolicy", "egress-nat-operator").spec;
+    expect(podSelector).toEqual(find(rendered, "Deployment", "egress-nat-operator").spec.selector);
+    expect({ policyTypes, ingress }).toEqual({
+      policyTypes: ["Ingress"],
+      ingress: [{ from, ports: [{ protocol: "TCP", port: "health" }] }],
+    });
+  });
+
+  test("of the operator are for nobody, where no peers are named", async () => {
+    const rendered = await render({ metrics: { networkPolicy: { enabled: true } } });
+    const { policyTypes, ingress } = find(rendered, "NetworkPolicy", "egress-nat-operator").spec;
+    expect({ policyTypes, ingress }).toEqual({ policyTypes: ["Ingress"] });
+  });
+
+  test("of agents are on the address that the values name, and so are the probes", async () => {
+    const agentOf = (rendered: readonly Rendered[]) =>
+      find(rendered, "DaemonSet", "egress-nat-node-agent").spec.template.spec.containers[0];
+    const probesOf = ({ startupProbe, readinessProbe, livenessProbe }: Rendered) =>
+      [startupProbe, readinessProbe, livenessProbe].map(({ httpGet }) => httpGet.host);
+    expect(environment(agentOf(objects))).not.toHaveProperty("HEALTH_ADDRESS");
+    expect(probesOf(agentOf(objects))).toEqual([undefined, undefined, undefined]);
+    const agent = agentOf(await render({ metrics: { agentAddress: "::1" } }));
+    expect(environment(agent)).toMatchObject({ HEALTH_ADDRESS: "::1" });
+    expect(probesOf(agent)).toEqual(["::1", "::1", "::1"]);
+  });
+});
+
 describe("uninstalling", () => {
   test("is refused by a hook before anything is deleted, with its output shown", () => {
     expect(find(objects, "Job", "egress-nat-uninstall-check").metadata.annotations).toMatchObject({
@@ -164,10 +256,25 @@ describe("the values", () => {
   test.each([
     ["a misspelt key", { clusterRange: [] }, "clusterRange"],
     ["a range that is none", { clusterRanges: ["pods"] }, "/clusterRanges/0"],
+    ["a prefix that is too long", { clusterRanges: ["10.0.0.0/8", "10.0.0.0/33"] }, "/clusterRanges/1"],
+    ["an address for a range", { clusterRanges: ["fd00::1"] }, "/clusterRanges/0"],
+    [
+      "a label of our own",
+      { operator: { podLabels: { "app.kubernetes.io/name": "mine" } } },
+      "/operator/podLabels",
+    ],
+    [
+      "an annotation that is no text",
+      { nodeAgent: { podAnnotations: { a: true } } },
+      "/nodeAgent/podAnnotations/a",
+    ],
+    ["an unknown value of a program", { nodeAgent: { affinity: {} } }, "/nodeAgent"],
     ["ranges as text", { clusterRanges: "10.0.0.0/8" }, "/clusterRanges"],
     ["no operator", { operator: { replicas: 0 } }, "/operator/replicas"],
     ["an unknown log level", { logLevel: "loud" }, "/logLevel"],
     ["a registry with a slash at its end", { image: { registry: "registry.example/" } }, "/image/registry"],
+    ["an agent's address of the node", { metrics: { agentAddress: "10.0.0.1" } }, "/metrics/agentAddress"],
+    ["an unknown way with invalid clients", { invalidClients: "Audit" }, "/invalidClients"],
     ["a relative directory", { nodeAgent: { cniBinDir: "opt/cni/bin" } }, "/nodeAgent/cniBinDir"],
   ])("are refused with %s", async (_, values, place) => {
     expect(await renderFailure(values)).toContain(place);

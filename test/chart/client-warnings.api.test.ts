@@ -70,6 +70,19 @@ function create(object: object) {
   return chart.run(["create", "--dry-run=server", "-f", "-"], { input: JSON.stringify(object) });
 }
 
+/** Keys that were meant for egress-nat, by the look of them. */
+const LOOKALIKES = [
+  "egres.coil.cybozu.com/internet",
+  "egresscoil.cybozu.com/internet",
+  "egress.coil.cybosu.com/internet",
+  "egress.coli.cybozu.com/internet",
+  "egress.coil.cybozu.io/internet",
+  "egress.cybozu.com/internet",
+  "coil.cybozu.com/internet",
+  "Egress.coil.cybozu.com/internet",
+  "egress.coil.cybozu.com",
+];
+
 describe("kubectl", () => {
   test.each(Object.keys(WORKLOADS))(
     "warns of clients on the host's network in a %s, and makes it",
@@ -112,15 +125,74 @@ describe("kubectl", () => {
     expect(stderr).not.toContain(`${ANNOTATION}: "nat"`);
   });
 
+  test.each(LOOKALIKES)("warns of %s, which is none of ours, though it looks like one", async (key) => {
+    const annotations = { [key]: "nat", "example.com/team": "a" };
+    for (const wrap of Object.values(WORKLOADS)) {
+      const { exitCode, stderr } = await create(wrap(template(annotations)));
+      expect(stderr).toContain(
+        `no annotation of egress-nat, though it looks like one, and without effect: ${key}; ${REMEDY}`,
+      );
+      expect(exitCode).toBe(0);
+    }
+  });
+
   test.each<[string, Template]>([
     ["a client", template({ [ANNOTATION]: "nat, vpn\n" })],
     ["no client on the host's network", template({ "example.com/egress": "nat" }, { hostNetwork: true })],
     ["a gateway", template({ "coil.cybozu.com/egress-gateway": "true" })],
+    [
+      "somebody else's",
+      template({
+        "egress.example.com/internet": "nat",
+        "coil.cybozu.com/pool": "default",
+        "cybozu.com/team": "a",
+      }),
+    ],
   ])("says nothing of %s", async (_, wanted) => {
     for (const wrap of Object.values(WORKLOADS)) {
       const { exitCode, stderr } = await create(wrap(wanted));
       expect(stderr).toBe("");
       expect(exitCode).toBe(0);
     }
+  });
+});
+
+describe("with invalidClients: Deny", () => {
+  const deployment = (wanted: Template, replicas: number) => {
+    const { spec, ...rest } = inApps("Deployment")(wanted);
+    return { ...rest, spec: { ...spec, replicas } };
+  };
+  const inNamespace = (verb: string, object: object) =>
+    chart.run([verb, "-n", chart.namespace, "-f", "-"], { input: JSON.stringify(object) });
+  const isRefused = async () => {
+    const answers = await Promise.all(Object.values(WORKLOADS).map((wrap) => create(wrap(ON_HOST_NETWORK))));
+    return answers.every(({ exitCode }) => exitCode !== 0);
+  };
+
+  beforeAll(async () => {
+    await inNamespace("create", deployment(ON_HOST_NETWORK, 1));
+    await chart.apply({ invalidClients: "Deny" });
+    await waitUntil(isRefused, { what: "the policies to refuse", timeoutMs: 60_000 });
+  });
+
+  test.each(Object.keys(WORKLOADS))(
+    "the apiserver refuses clients on the host's network in a %s",
+    async (kind) => {
+      const { exitCode, stderr } = await create((WORKLOADS[kind] ?? pod)(ON_HOST_NETWORK));
+      expect(stderr).toContain(ON_HOST);
+      expect(exitCode).toBe(1);
+    },
+  );
+
+  test("it refuses an annotation that names no Egress, and admits clients and whom it only wonders about", async () => {
+    expect((await create(pod(template({ [ANNOTATION]: "Nat" })))).exitCode).toBe(1);
+    expect((await create(pod(template({ [ANNOTATION]: "nat" })))).exitCode).toBe(0);
+    expect((await create(pod(template({ "coil.cybozu.com/internet": "nat" })))).exitCode).toBe(0);
+  });
+
+  test("what was there before can be scaled, and not made worse", async () => {
+    expect((await inNamespace("replace", deployment(ON_HOST_NETWORK, 2))).all).toContain("replaced");
+    const worse = template({ [ANNOTATION]: "Nat" }, { hostNetwork: true });
+    expect((await inNamespace("replace", deployment(worse, 2))).all).toContain("denied");
   });
 });

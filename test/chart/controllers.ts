@@ -19,7 +19,11 @@ export async function startControllers(
   const controllers = await BackgroundProcess.start({
     name: "controller-manager",
     command: [
-      ...[await kubernetesBinary(), "kube-controller-manager", `--kubeconfig=${inject("kubeconfig")}`],
+      ...[
+        await kubernetesBinary("newest"),
+        "kube-controller-manager",
+        `--kubeconfig=${inject("kubeconfig")}`,
+      ],
       ...[`--controllers=${names.join(",")}`, "--use-service-account-credentials", "--leader-elect=false"],
       ...["--secure-port=0", ...flags],
     ],

@@ -12,12 +12,14 @@ export async function startOperator(chart: InstalledChart): Promise<AsyncDisposa
   const transport = createTransport({ credentials: await loadCredentials({ kubeconfig }), logger });
   const operator = new EgressOperator({
     transport,
+    leaseTransport: transport,
     settings: {
       image: "egress-pod:1",
       imagePullPolicy: "Never",
       clusterRangesNamespace: chart.namespace,
       logLevel: "info",
     },
+    maxConcurrentRollouts: 2,
     clusterNetworks: { configured: [], serviceAddresses: false },
     namespace: chart.namespace,
     identity: "operator-0",

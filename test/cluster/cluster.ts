@@ -188,7 +188,10 @@ export async function clusterNames(): Promise<readonly string[]> {
 export async function removeCluster(name: string): Promise<void> {
   const record = await readRecord(name);
   const plan = planCluster(
-    record?.options ?? { name, nodes: 1, ranges: "private", proxyMode: "nftables", lifetime: "detached" },
+    record?.options ?? {
+      ...{ name, nodes: 1, ranges: "private", proxyMode: "nftables" },
+      ...{ kubernetes: "newest", lifetime: "detached" },
+    },
   );
   const records = await readdir(join(plan.folder, "run")).catch(() => []);
   const names = records

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { z } from "zod";
+import { KubernetesVersion } from "./kubernetes-binary.ts";
 
 export const ControlPlaneComponent = z.enum(["etcd", "apiserver", "controller-manager", "scheduler"]);
 export type ControlPlaneComponent = z.infer<typeof ControlPlaneComponent>;
@@ -24,6 +25,7 @@ export const ControlPlanePlan = z.object({
   controllers: z.boolean(),
   /** Path of the network namespace that everything runs in; absent: the caller's. */
   netns: z.string().optional(),
+  kubernetes: KubernetesVersion.default("newest"),
   lifetime: z.enum(["owner", "detached"]),
 });
 export type ControlPlanePlan = z.infer<typeof ControlPlanePlan>;
@@ -46,6 +48,11 @@ export function apiserverUrl(plan: ControlPlanePlan): string {
   return `https://${host}:${plan.ports.apiserver}`;
 }
 
+/** Path of the folder in which etcd keeps all that it holds. */
+export function etcdData(plan: ControlPlanePlan): string {
+  return join(plan.folder, "etcd");
+}
+
 export function etcdUrl(plan: ControlPlanePlan): string {
   return `http://127.0.0.1:${plan.ports.etcd}`;
 }
@@ -62,7 +69,7 @@ export function componentCommand(
       const peerUrl = `http://127.0.0.1:${plan.ports.etcdPeer}`;
       return [
         "etcd",
-        `--data-dir=${join(plan.folder, "etcd")}`,
+        `--data-dir=${etcdData(plan)}`,
         `--listen-client-urls=${etcdUrl(plan)}`,
         `--advertise-client-urls=${etcdUrl(plan)}`,
         `--listen-peer-urls=${peerUrl}`,
@@ -70,8 +77,9 @@ export function componentCommand(
         `--initial-cluster=default=${peerUrl}`,
         // A test cluster does not outlive its machine; waiting for the disk is most of etcd's time.
         "--unsafe-no-fsync",
-        // As kubeadm sets it: without it the apiserver has no bookmarks for what does not change.
-        "--watch-progress-notify-interval=5s",
+        // As kubeadm sets it: without it the apiserver has no bookmarks for what does not change. etcd 3.5, that of the
+        // oldest Kubernetes, knows it by this name only.
+        "--experimental-watch-progress-notify-interval=5s",
         "--log-level=warn",
       ];
     }

@@ -49,7 +49,7 @@ export class ControlPlane {
     await mkdir(join(plan.folder, "kubeconfig"), { recursive: true });
     const [authority, binary] = await Promise.all([
       Authority.open(join(plan.folder, "pki")),
-      kubernetesBinary(),
+      kubernetesBinary(plan.kubernetes),
     ]);
     const controlPlane = new ControlPlane(plan, authority, binary);
     const serviceAddresses = plan.serviceCidrs.map(firstAddress);
@@ -78,7 +78,10 @@ export class ControlPlane {
   /** The control plane of a state folder that {@link create} made, in this program or an earlier one. */
   static async open(folder: string): Promise<ControlPlane> {
     const plan = ControlPlanePlan.parse(JSON.parse(await readFile(join(folder, PLAN_FILE), "utf8")));
-    const [authority, binary] = await Promise.all([Authority.open(join(folder, "pki")), kubernetesBinary()]);
+    const [authority, binary] = await Promise.all([
+      Authority.open(join(folder, "pki")),
+      kubernetesBinary(plan.kubernetes),
+    ]);
     return new ControlPlane(plan, authority, binary);
   }
 

@@ -5,8 +5,9 @@ import { imageTarballs } from "../images/index.ts";
 import { runCommand } from "../system/run-command.ts";
 import { Cluster, clusterNames, isUp, readRecord, removeCluster } from "./cluster.ts";
 import { ControlPlaneComponent, withDependents } from "./control-plane-commands.ts";
+import { KubernetesVersion } from "./kubernetes-binary.ts";
 import { nodeShell } from "./node-shell.ts";
-import { clusterFolder, MAX_NODES, ProxyMode, RangesName } from "./plan.ts";
+import { type ClusterOptions, clusterFolder, MAX_NODES, ProxyMode, RangesName } from "./plan.ts";
 import { upCluster } from "./up.ts";
 
 const program = new Command("npm run cluster --")
@@ -22,6 +23,8 @@ const nameOption = () => new Option("--name <name>", "name of the cluster").defa
 interface Named {
   readonly name: string;
 }
+
+type UpFlags = Pick<ClusterOptions, "nodes" | "ranges" | "proxyMode" | "kubernetes">;
 
 program
   .command("up")
@@ -41,7 +44,12 @@ program
       .choices(ProxyMode.options)
       .default("nftables"),
   )
-  .action(async (options: Named & { nodes: number; ranges: RangesName; proxyMode: ProxyMode }) => {
+  .addOption(
+    new Option("--kubernetes <version>", "which of the versions that the product supports")
+      .choices(KubernetesVersion.options)
+      .default("newest"),
+  )
+  .action(async (options: Named & UpFlags) => {
     const started = Date.now();
     const wasUp = await isUp(options.name);
     const cluster = await upCluster({

@@ -6,7 +6,6 @@ import { needCommands } from "../system/debian-packages.ts";
 import { TestBedError } from "../system/failure.ts";
 import { BackgroundProcess } from "../system/process.ts";
 import { waitUntil } from "../system/wait-until.ts";
-import { kubernetesBinary } from "./kubernetes-binary.ts";
 
 /** One image for the nodes: a tarball that `ctr images import` takes. Its digest names its content. */
 export interface ImageTarball {
@@ -33,14 +32,14 @@ const PROGRAMS = [
  * An ext4 image with everything that a node runs: Kubernetes, containerd, CNI plugins and images that are imported
  * already. containerd imports them here, where it takes seconds; emulated it takes minutes.
  *
+ * @param kubernetes path of the executable that is kubelet and kube-proxy
  * @param images in the order in which they are imported: an image may lack layers that an earlier one has
  * @returns the path of the image in the cache
  */
-export async function nodeDisk(images: readonly ImageTarball[]): Promise<string> {
+export async function nodeDisk(kubernetes: string, images: readonly ImageTarball[]): Promise<string> {
   await needCommands(["containerd", "ctr", "mkfs.ext4", "runc"], {
     [`${CNI_PLUGIN_FOLDER}/bridge`]: "containernetworking-plugins",
   });
-  const kubernetes = await kubernetesBinary();
   const versions = await Promise.all(PROGRAMS.map(async (file) => `${file} ${(await stat(file)).mtimeMs}`));
   const key = await contentHash({ texts: [kubernetes, ...versions, ...images.map(({ digest }) => digest)] });
   const folder = await cachedFolder("node-disk", key, async (draft) => {

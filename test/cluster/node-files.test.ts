@@ -7,6 +7,7 @@ const plan = planCluster({
   nodes: 1,
   ranges: "mixed",
   proxyMode: "iptables",
+  kubernetes: "newest",
   lifetime: "detached",
 });
 const credentials = { ca: "", certificate: "", key: "", kubeletKubeconfig: "", proxyKubeconfig: "" };

@@ -9,6 +9,7 @@ export function upOneNode(name: string, other: Partial<UpOptions> = {}): Promise
     nodes: 1,
     ranges: "private",
     proxyMode: "nftables",
+    kubernetes: "newest",
     lifetime: "owner",
     images: imageTarballs,
     renderer: "silent",

@@ -8,6 +8,7 @@ const OPTIONS: ClusterOptions = {
   nodes: 2,
   ranges: "private",
   proxyMode: "nftables",
+  kubernetes: "newest",
   lifetime: "detached",
 };
 

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { TestBedError } from "../system/failure.ts";
 import { netnsPath } from "../system/network-namespace.ts";
 import type { ControlPlanePlan } from "./control-plane-commands.ts";
+import { KubernetesVersion } from "./kubernetes-binary.ts";
 
 export const MAX_NODES = 3;
 
@@ -22,6 +23,7 @@ export const ClusterOptions = z.object({
   nodes: z.int().min(1).max(MAX_NODES),
   ranges: RangesName,
   proxyMode: ProxyMode,
+  kubernetes: KubernetesVersion.default("newest"),
   lifetime: z.enum(["owner", "detached"]),
 });
 export type ClusterOptions = z.infer<typeof ClusterOptions>;
@@ -181,6 +183,7 @@ export function planControlPlane(plan: ClusterPlan): ControlPlanePlan {
     serviceCidrs: [...plan.serviceCidrs],
     podCidrs: [...plan.podCidrs],
     controllers: true,
+    kubernetes: plan.options.kubernetes,
     netns: netnsPath(plan.netns),
     lifetime: plan.options.lifetime,
   };

@@ -105,7 +105,7 @@ function tasks(plan: ClusterPlan, images: UpOptions["images"]): ListrTask<Progre
       task: (_, task) =>
         task.newListr(
           [
-            { title: "Kubernetes", task: async () => void (await kubernetesBinary()) },
+            { title: "Kubernetes", task: async () => void (await kubernetesBinary(options.kubernetes)) },
             {
               title: "kubectl and helm",
               task: async () => void (await Promise.all([kubectlBinary(), helmBinary()])),
@@ -124,7 +124,7 @@ function tasks(plan: ClusterPlan, images: UpOptions["images"]): ListrTask<Progre
     {
       title: "Disk of the nodes",
       task: async (progress) => {
-        progress.disk = await nodeDisk(progress.images ?? []);
+        progress.disk = await nodeDisk(await kubernetesBinary(options.kubernetes), progress.images ?? []);
       },
     },
     {

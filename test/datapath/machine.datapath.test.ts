@@ -16,6 +16,10 @@ test("a command reads the input that it is given, of any size", async () => {
   expect(await machine.run(["wc", "-c"], { input })).toBe("1048576\n");
 });
 
+test("a command's input is a socket, as Node's child processes have it", async () => {
+  expect(await machine.run(["stat", "-L", "-c", "%F", "/proc/self/fd/0"], { input: "x" })).toBe("socket\n");
+});
+
 test("commands run at the same time", async () => {
   // The first waits for what the second makes: one after the other they would never end.
   const [first] = await Promise.all([

@@ -35,6 +35,7 @@ async function demo(): Promise<void> {
     nodes: 2,
     ranges: "private",
     proxyMode: "nftables",
+    kubernetes: "newest",
     lifetime: "detached",
     images: imageTarballs,
     renderer: RENDERER,

@@ -42,6 +42,7 @@ async function ownCluster(settings: Settings): Promise<Prepared> {
     nodes: 2,
     ranges,
     proxyMode,
+    kubernetes: "newest",
     lifetime: keptCluster === undefined ? "owner" : "detached",
     images: imageTarballs,
     renderer: "simple",

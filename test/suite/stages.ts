@@ -1,6 +1,7 @@
 import { removeCluster } from "../cluster/cluster.ts";
 import { helmBinary } from "../cluster/kubectl.ts";
 import { PAIR } from "../cluster/pair.ts";
+import { OLDEST } from "../demo/names.ts";
 import { CLUSTER } from "../e2e/kit/names.ts";
 import { settingsFrom } from "../e2e/kit/settings.ts";
 import { UPGRADED } from "../upgrade/names.ts";
@@ -36,9 +37,24 @@ export const STAGES: Plan = [
 export const NIGHTLY_STAGES: Plan = [
   [
     endingClusters(
-      () => [...PAIR, UPGRADED],
-      vitestStage("systems", "two test clusters side by side; a kernel without IPv6; an upgrade"),
+      () => [...PAIR, UPGRADED, OLDEST],
+      vitestStage(
+        "systems",
+        "two test clusters side by side; a kernel without IPv6; an upgrade; the oldest Kubernetes",
+      ),
     ),
+  ],
+  [
+    vitestStage("unit", "decoders of what comes from outside, 100,000 cases each", {
+      name: "fuzz",
+      environment: { E2E_LENGTH: "long" },
+      only: [".fuzz.test.ts"],
+    }),
+    vitestStage("datapath", "programs whose ports are held, at length", {
+      name: "hostile",
+      environment: { E2E_LENGTH: "long" },
+      only: ["/hostile/"],
+    }),
   ],
   [
     vitestStage("api", "against a real apiserver, at length", {
@@ -83,12 +99,14 @@ interface VitestOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Files that do not run unless the user asks for them by name: glob patterns. */
   readonly exclude?: readonly string[];
+  /** Parts of names: the files that run unless the user asks for others. */
+  readonly only?: readonly string[];
   /** How many runs share the files, each with a setup of its own, unless the user asks for some of them. */
   readonly shards?: number;
 }
 
 function vitestStage(project: string, summary: string, options: VitestOptions = {}): Stage {
-  const { name = project, environment = {}, exclude = [], shards = 1 } = options;
+  const { name = project, environment = {}, exclude = [], only = [], shards = 1 } = options;
   return {
     name,
     summary,
@@ -96,7 +114,7 @@ function vitestStage(project: string, summary: string, options: VitestOptions = 
       const named = filters.length > 0;
       const count = named ? 1 : shards;
       const common = {
-        ...{ project, filters, environment, exclude: named ? [] : exclude },
+        ...{ project, environment, filters: named ? filters : only, exclude: named ? [] : exclude },
         ...((amongOthers || count > 1) && { label: name }),
       };
       const runs = Array.from({ length: count }, (_, index) =>

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, parse } from "node:path";
 import { execa } from "execa";
 import { cachedFolder, contentHash, filesIn } from "./cache.ts";
 import { TestBedError } from "./failure.ts";
@@ -10,6 +10,8 @@ export interface GoProgram {
   readonly name: string;
   /** Folder with go.mod, go.sum and the program's main package. */
   readonly folder: string;
+  /** In the place of go.mod; its go.sum has the same name, too (`go help build`, -modfile). */
+  readonly modFile?: string;
   /** The required module whose version names the program, such as k8s.io/kubernetes. */
   readonly versionOf?: string;
   /** Linker flags, given that version without its "v". */
@@ -23,10 +25,12 @@ export interface GoProgram {
  * @throws TestBedError `go-missing`, `go-too-old`, `go-build-failed`
  */
 export async function goProgram(program: GoProgram): Promise<string> {
-  const goMod = await readFile(join(program.folder, "go.mod"), "utf8");
+  const modFile = program.modFile ?? "go.mod";
+  const goMod = await readFile(join(program.folder, modFile), "utf8");
   const version = program.versionOf === undefined ? "0" : requiredVersion(goMod, program.versionOf);
   const linkerFlags = ["-s", "-w", ...(program.linkerFlags?.(version) ?? [])].join(" ");
-  const hash = await contentHash({ texts: [linkerFlags], files: await filesIn(program.folder) });
+  const files = (await filesIn(program.folder)).filter((file) => isOf(modFile, file));
+  const hash = await contentHash({ texts: [linkerFlags], files });
   const folder = await cachedFolder(program.name, `${version}-${hash}`, async (draft) => {
     await checkGo();
     const output = join(draft, program.name);
@@ -34,7 +38,16 @@ export async function goProgram(program: GoProgram): Promise<string> {
     const compilerFlags = "-gcflags=all=-dwarf=false";
     const build = await execa(
       "go",
-      ["build", "-mod=readonly", compilerFlags, `-ldflags=${linkerFlags}`, "-o", output, "."],
+      [
+        "build",
+        "-mod=readonly",
+        `-modfile=${modFile}`,
+        compilerFlags,
+        `-ldflags=${linkerFlags}`,
+        "-o",
+        output,
+        ".",
+      ],
       {
         cwd: program.folder,
         env: { CGO_ENABLED: "0", GOWORK: "off" },
@@ -47,6 +60,12 @@ export async function goProgram(program: GoProgram): Promise<string> {
     }
   });
   return join(folder, program.name);
+}
+
+/** Whether a program of that go.mod is made from a file. */
+function isOf(modFile: string, file: string): boolean {
+  const { name, ext } = parse(file);
+  return ![".mod", ".sum"].includes(ext) || name === parse(modFile).name;
 }
 
 /**

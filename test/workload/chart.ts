@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import type { Cluster } from "../cluster/cluster.ts";
+import type { ClusterPlan } from "../cluster/plan.ts";
 
 /** The chart of this checkout. */
 export const CHART = join(import.meta.dirname, "../../config/helm/egress-nat");
@@ -19,21 +20,28 @@ const Releases = z.array(z.object({ name: z.string() }));
 export async function installChart(cluster: Cluster, chart = CHART): Promise<void> {
   const list = await cluster.helm(["list", "--namespace", RELEASE.namespace, "--output", "json"]);
   const wasInstalled = Releases.parse(JSON.parse(list)).some(({ name }) => name === RELEASE.name);
-  await cluster.helm(installArguments(chart), { timeoutMs: INSTALL_TIMEOUT_MS });
+  await cluster.helm(installArguments(cluster.plan, chart), { timeoutMs: INSTALL_TIMEOUT_MS });
   if (wasInstalled) await restartPrograms(cluster);
 }
 
-const VALUES = {
-  image: { registry: "docker.io/library", tag: "test", pullPolicy: "Never" },
-  // Nodes are emulated: what stands by takes time from what works.
-  "operator.replicas": 1,
-};
+function values({ options, serviceCidrs }: ClusterPlan): Readonly<Record<string, unknown>> {
+  return {
+    image: { registry: "docker.io/library", tag: "test", pullPolicy: "Never" },
+    // Nodes are emulated: what stands by takes time from what works.
+    "operator.replicas": 1,
+    // Before Kubernetes 1.33 there are no ServiceCIDRs to find them by.
+    ...(options.kubernetes === "oldest" && { clusterRanges: serviceCidrs }),
+  };
+}
 
-function installArguments(chart: string): string[] {
+function installArguments(plan: ClusterPlan, chart: string): string[] {
   return [
     ...["upgrade", "--install", RELEASE.name, chart],
     ...["--namespace", RELEASE.namespace, "--create-namespace"],
-    ...Object.entries(VALUES).flatMap(([name, value]) => ["--set-json", `${name}=${JSON.stringify(value)}`]),
+    ...Object.entries(values(plan)).flatMap(([name, value]) => [
+      "--set-json",
+      `${name}=${JSON.stringify(value)}`,
+    ]),
     ...["--wait", "--timeout", "5m"],
   ];
 }

@@ -1,19 +1,22 @@
 /** CNI ADD of a client or a gateway. */
 
 import { isDeepStrictEqual } from "node:util";
-import { CLIENT_ANNOTATION_PREFIX, GATEWAY_ANNOTATION } from "@egress-nat/crds";
+import { CLIENT_ANNOTATION_PREFIX, GATEWAY_ANNOTATION, MAX_CLIENT_ADDRESSES } from "@egress-nat/crds";
 import { type ClientConfig, FounatError } from "@egress-nat/founat";
 import { KubeError } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { CniError, CniErrorCode } from "../cni/error.ts";
 import { assertFree } from "../cni/free-address.ts";
 import type { PodReference } from "../cni/invocation.ts";
+import { isLookalike } from "../cni/lookalike.ts";
 import type { AddRequest } from "../cni/protocol.ts";
 import type { NodeState } from "../state/node-state.ts";
 import type { ClientRecord } from "../state/record.ts";
+import { recordId } from "../state/record-id.ts";
 import { type Acknowledgement, type Asker, awaitAcknowledgement } from "./acknowledgement.ts";
 import type { ClientRegistry } from "./client-registry.ts";
 import { type EgressFacts, type EgressView, egressKey } from "./egress-view.ts";
+import { sayLookalikes } from "./lookalikes.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
 import type { LookUpPod, PodFacts } from "./pod-lookup.ts";
@@ -36,7 +39,7 @@ export interface AdderOptions {
   readonly asker: Pick<Asker, "ask">;
   readonly lookUpPod: LookUpPod;
   /** Looks at a client again: something has changed while it was being added. */
-  readonly reapply: (containerId: string) => void;
+  readonly reapply: (record: string) => void;
   readonly recordEvent: RecordPodEvent;
   readonly metrics: Pick<AgentMetrics, "acknowledgeSeconds" | "tunnelProbes">;
   readonly logger: Logger;
@@ -63,8 +66,15 @@ export class Adder {
   }
 
   async #add(request: AddRequest, signal: AbortSignal): Promise<void> {
-    const { networks, logger } = this.#options;
+    const { registry, networks, recordEvent, logger } = this.#options;
     const facts = await this.#facts(request, signal);
+    if (request.annotations === undefined) {
+      sayLookalikes(
+        recordEvent,
+        { ...request.pod, uid: facts.uid },
+        Object.keys(facts.annotations).filter(isLookalike),
+      );
+    }
     const references = parseClientAnnotations(facts.annotations);
     const isGateway = facts.annotations[GATEWAY_ANNOTATION] === "true";
     assertMayBeClient(request, references, isGateway);
@@ -74,32 +84,36 @@ export class Adder {
       logger.info({ pod: request.pod }, "prepared a gateway's network namespace");
     }
     if (references.length === 0) return;
+    this.#assertRoom(request);
     const egresses = references.map((reference) => this.#usable(request, reference));
-    const { containerId, netns, ifname, addresses } = request;
+    const { network, containerId, netns, ifname, addresses } = request;
     const { namespace, name } = request.pod;
     const record: ClientRecord = {
-      ...{ containerId, netns, ifname, addresses },
+      ...{ network, containerId, netns, ifname, addresses },
       pod: { namespace, name, uid: facts.uid },
       addedAt: new Date().toISOString(),
       egresses: egresses.map(recordEgress),
     };
-    const config = await this.#establish(record, egresses, signal);
-    await probeTunnels(this.#options, record, config, egresses);
+    const owner = registry.owner(netns, record) ?? record;
+    const config = await this.#establish(record, owner, egresses, signal);
+    if (owner === record) await probeTunnels(this.#options, record, config, egresses);
     logger.info({ pod: record.pod, addresses, egresses: references.map(egressKey) }, "added a client");
   }
 
   /**
    * From here on a gateway may trust the pod's addresses: either all of it stands at the end, or all is withdrawn.
    *
+   * @param owner of the network namespace: the client itself, or the same pod's by its first network
    * @returns what the pod's network namespace is now
    */
   async #establish(
     record: ClientRecord,
+    owner: ClientRecord,
     egresses: readonly EgressFacts[],
     signal: AbortSignal,
   ): Promise<ClientConfig> {
     const { state, registry, networks, withdrawals, view, reapply, logger } = this.#options;
-    const config = clientConfig(record, view);
+    const config = clientConfig(owner, view);
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
     signal.throwIfAborted();
@@ -107,22 +121,22 @@ export class Adder {
     registry.add(record);
     // The pod's programs start after ADD: tunnel and gateways can be made ready at the same time.
     const steps = [
-      networks.apply(record.netns, config),
+      networks.setUp(record.netns, config),
       ...egresses.map((egress) => this.#announce(record, egress, either)),
     ];
     for (const step of steps) step.catch(() => failed.abort());
     const results = await Promise.allSettled(steps);
     const failure = results.find(({ status }) => status === "rejected");
-    // Deleted meanwhile: the runtime gave up, and DEL has buried the record.
-    const isDeleted = registry.get(record.containerId) === undefined;
+    // Deleted meanwhile: the runtime gave up, DEL has buried the record, and another ADD may have made a new one.
+    const isDeleted = !registry.holds(record);
     if (failure === undefined && !isDeleted && !signal.aborted) {
-      if (!isDeepStrictEqual(config, clientConfig(record, view))) reapply(record.containerId);
+      if (!isDeepStrictEqual(config, clientConfig(owner, view))) reapply(recordId(owner));
       return config;
     }
-    if (!isDeleted) registry.bury(record.containerId);
+    if (!isDeleted) registry.bury(recordId(record));
     withdrawals.scan();
     await networks
-      .remove(record.netns)
+      .remove(record.netns, () => registry.owner(record.netns) === undefined)
       .catch((err: unknown) => logger.warn({ err, pod: record.pod }, "cannot clean the network namespace"));
     signal.throwIfAborted();
     throw (
@@ -190,6 +204,18 @@ export class Adder {
       CniErrorCode.tryAgainLater,
       `pod ${namespace}/${name} has the annotation ${GATEWAY_ANNOTATION}, but there is no Egress in its namespace`,
       `only the operator sets it, on the gateways of an Egress: remove it; kubectl get egress -n ${namespace}`,
+    );
+  }
+
+  /** A slice with more of them is refused as a whole, with all other clients in it. */
+  #assertRoom({ containerId, pod, addresses }: AddRequest): void {
+    const others = this.#options.registry.ofContainer(containerId).flatMap((client) => client.addresses);
+    const count = new Set([...others, ...addresses]).size;
+    if (count <= MAX_CLIENT_ADDRESSES) return;
+    throw new CniError(
+      CniErrorCode.invalidPod,
+      `pod ${pod.namespace}/${pod.name} cannot be a client: it has ${count} addresses, and a client ${MAX_CLIENT_ADDRESSES} at most`,
+      "chain the plugin in the pod network only: look at the conflists of its other networks",
     );
   }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,6 +26,7 @@ import {
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import { asEarlierRelease, NO_NETWORK } from "../../../test/api/earlier-release.ts";
 import { NodeState } from "../state/node-state.ts";
 import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeGateways } from "../testing/fake-gateways.ts";
@@ -54,6 +55,7 @@ let namespace: string;
 let gateways: FakeGateways;
 let networks: FakeNetworks;
 let events: PodEvent[];
+let metrics: Registry;
 let agent: { readonly stop: () => Promise<void> } | undefined;
 
 beforeAll(async () => {
@@ -104,6 +106,7 @@ describe("a client's ADD", () => {
     expect(slice).toMatchObject({
       metadata: { labels: { [EGRESS_LABEL]: "nat" }, ownerReferences: [{ kind: "Egress", name: "nat" }] },
       nodeName: NODE,
+      clientCount: 1,
       clients: [
         { namespace: "apps", name: "pod-c1", uid: "uid-c1", addresses: [addressOf("c1"), "fd00:244::c1"] },
       ],
@@ -239,6 +242,22 @@ describe("a client's ADD", () => {
     await eventually(() => expect(tombstones.addresses()).toEqual([]));
   });
 
+  it("says on a pod that an annotation was meant for it, by the look of its key, and starts it as no client", async () => {
+    await startAgent();
+    const added = await run("ADD", "c1", { "egres.coil.cybozu.com/internet": "nat", "example.com/a": "b" });
+    expect(added).toEqual({ exitCode: 0, result: prevResult("c1") });
+    expect(events).toEqual([
+      {
+        type: "Warning",
+        reason: "AnnotationNotUnderstood",
+        message: expect.stringMatching(
+          /: egres\.coil\.cybozu\.com\/internet; write egress\.coil\.cybozu\.com\/<namespace/,
+        ),
+      },
+    ]);
+    expect(state.recordIds()).toEqual([]);
+  });
+
   it("refuses an annotation that names nothing, and a pod without an address of the Egress's family", async () => {
     await createEgress("nat", [GATEWAY]);
     await startAgent();
@@ -270,6 +289,15 @@ describe("a client's ADD", () => {
     const added = await run("ADD", "c1", undefined, { podNamespace: namespace });
     expect(added).toEqual({ exitCode: 0, result: prevResult("c1") });
     expect(await sliceAddresses("nat")).toContain(addressOf("c1"));
+  });
+
+  it("says of annotations that it looked up which look like its own", async () => {
+    await startAgent();
+    const spec = { containers: [{ name: "app", image: "app" }], serviceAccountName: "default" };
+    const metadata = { namespace, name: "pod-c1", annotations: { "egres.coil.cybozu.com/internet": "nat" } };
+    await create(POD_RESOURCE, { metadata, spec });
+    expect((await run("ADD", "c1", undefined, { podNamespace: namespace })).exitCode).toBe(0);
+    expect(events).toMatchObject([{ reason: "AnnotationNotUnderstood" }]);
   });
 
   it("lets a gateway forward packets", async () => {
@@ -339,6 +367,72 @@ describe("a client's DEL", () => {
   });
 });
 
+describe("a second network of a pod", () => {
+  const storage = (id: string) => ({
+    network: "storage",
+    ifname: "net1",
+    prevResult: {
+      cniVersion: "1.0.0",
+      interfaces: [{ name: "net1", sandbox: `/run/netns/${id}` }],
+      ips: [{ address: `192.0.2.${id.slice(1)}/24`, interface: 0 }],
+    },
+  });
+
+  it("comes and goes, and the client of the first stays", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    const own = [addressOf("c1"), "fd00:244::c1"];
+    expect((await run("ADD", "c1", annotations("nat"), storage("c1"))).exitCode).toBe(0);
+    expect(await sliceAddresses("nat")).toEqual([...own, "192.0.2.1"]);
+    expect(networks.applied.get("/run/netns/c1")).toMatchObject({ uplink: "eth0" });
+    await agent?.stop();
+    await startAgent();
+    expect(await run("CHECK", "c1", annotations("nat"), storage("c1"))).toMatchObject({ exitCode: 0 });
+    expect((await run("DEL", "c1", annotations("nat"), storage("c1"))).exitCode).toBe(0);
+    expect(await sliceAddresses("nat")).toEqual(own);
+    expect(await run("CHECK", "c1", annotations("nat"))).toMatchObject({ exitCode: 0 });
+    await eventually(() => expect(tombstones.addresses()).toEqual([]));
+  });
+
+  it("has a GC of its own", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    await run("ADD", "c1", annotations("nat"), storage("c1"));
+    const gc = { ...storage("c1"), cniVersion: "1.1.0", "cni.dev/valid-attachments": null };
+    expect((await run("GC", "", undefined, gc)).exitCode).toBe(0);
+    expect(await sliceAddresses("nat")).toEqual([addressOf("c1"), "fd00:244::c1"]);
+  });
+});
+
+describe("an upgrade of the agent", () => {
+  it("leaves the clients alone that the version before has written down", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    await agent?.stop();
+    // As version 0.1.0 has left them: named for the container alone, which the address's file names as well.
+    const { runDirectory, stateDirectory } = locationsIn(folder);
+    const former = join(runDirectory, "clients/c1.json");
+    renameSync(join(runDirectory, "clients/c1:eth0:pods.json"), former);
+    rewrite(former, ({ network: _, ...record }) => record);
+    for (const address of state.trustedAddresses()) {
+      rewrite(join(stateDirectory, "addresses", address), ({ record: _, ...trusted }) => ({
+        ...trusted,
+        containerId: "c1",
+      }));
+    }
+    await startAgent();
+    expect(tombstones.addresses()).toEqual([]);
+    expect(await sliceAddresses("nat")).toEqual([addressOf("c1"), "fd00:244::c1"]);
+    expect(await run("CHECK", "c1", annotations("nat"))).toMatchObject({ exitCode: 0 });
+    expect((await run("DEL", "c1", annotations("nat"))).exitCode).toBe(0);
+    expect(await sliceAddresses("nat")).toEqual([]);
+    await eventually(() => expect(state.trustedAddresses()).toEqual([]));
+  });
+});
+
 describe("after a reboot of the node", () => {
   it("addresses of former clients are given to no pod, with or without an agent, until all gateways have let go", async () => {
     await createEgress("nat", [GATEWAY]);
@@ -362,6 +456,37 @@ describe("after a reboot of the node", () => {
 });
 
 describe("a running client", () => {
+  it("is repaired when somebody else changes its network namespace, and its pod is told", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    await eventually(() => {
+      if (events.length === 0) networks.wipe("/run/netns/c1");
+      expect(events).toEqual([
+        {
+          type: "Warning",
+          reason: "NetworkRepaired",
+          message: expect.stringContaining("route 192.0.2.0/24 is missing"),
+        },
+      ]);
+    });
+    await eventually(() => expect(networks.applied.has("/run/netns/c1")).toBe(true));
+    await run("DEL", "c1", annotations("nat"));
+    await eventually(() => expect([...networks.watched]).toEqual([]));
+  });
+
+  it("has what its guard refuses in the agent's metrics", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    networks.refused.set("/run/netns/c1", { rejected: 3, unheard: 1 });
+    await add("c1");
+    await eventually(async () => {
+      const text = await metrics.metrics();
+      expect(text).toContain('egress_nat_agent_refused_packets_total{reason="rejected"} 3');
+      expect(text).toContain('egress_nat_agent_refused_packets_total{reason="unheard"} 1');
+    });
+  });
+
   it("shares its address with nobody, though the runtime has forgotten it", async () => {
     await createEgress("nat", [GATEWAY]);
     await startAgent();
@@ -374,6 +499,7 @@ describe("a running client", () => {
     const { runDirectory } = locationsIn(folder);
     const request = {
       operation: "add",
+      network: "pods",
       containerId: "heir",
       netns: "/run/netns/heir",
       ifname: "eth0",
@@ -399,6 +525,28 @@ describe("a running client", () => {
     await eventually(() => expect(config()).toMatchObject({ peers: ["10.96.0.10", GATEWAY, OTHER_GATEWAY] }));
     await patch(ENDPOINT_SLICE_RESOURCE, endpoints, { endpoints: [] });
     await eventually(() => expect(config()).toMatchObject({ gateway: {}, destinations: ["192.0.2.0/24"] }));
+  });
+
+  it("takes no gateway from an EndpointSlice that the Service of its Egress does not own", async () => {
+    await createEgress("nat", [GATEWAY]);
+    const owner = serviceOwner("nat");
+    for (const [name, ownerReferences] of [
+      ["unowned", []],
+      ["of-former-service", [{ ...owner, uid: "former" }]],
+    ] as const) {
+      await create(ENDPOINT_SLICE_RESOURCE, {
+        metadata: { namespace, name, labels: { [EGRESS_LABEL]: "nat" }, ownerReferences },
+        addressType: "IPv4",
+        endpoints: [endpoint(OTHER_GATEWAY)],
+      });
+    }
+    await startAgent();
+    await add("c1");
+    const peers = () => networks.applied.get("/run/netns/c1")?.egresses[0]?.peers;
+    expect(peers()).toEqual(["10.96.0.10", GATEWAY]);
+    // As an operator left it that does not say which Service it is: whose it is by name counts.
+    await patch(EGRESS_RESOURCE, "nat", { status: { serviceUID: null } }, "status");
+    await eventually(() => expect(peers()).toEqual(["10.96.0.10", GATEWAY, OTHER_GATEWAY]));
   });
 
   it("follows the networks of the cluster, and keeps to what was last known of them", async () => {
@@ -456,6 +604,34 @@ describe("a running client", () => {
     await eventually(() => expect(networks.applied.get("/run/netns/c1")?.egresses[0]).toMatchObject(guarded));
   });
 
+  it("goes on when its Egress is not understood any more, also after a restart of the agent; no new one starts", async () => {
+    await createEgress("nat", [GATEWAY], { destinations: ["192.0.2.0/24"] });
+    await patch(EGRESS_RESOURCE, "nat", { status: { observedGeneration: 1 } }, "status");
+    await startAgent();
+    await add("c1");
+    const config = () => networks.applied.get("/run/netns/c1")?.egresses[0];
+    const before = config();
+    expect(before?.gateway).toEqual({ ipv4: "10.96.0.10" });
+    await asEarlierRelease(transport, () =>
+      patch(EGRESS_RESOURCE, "nat", { spec: { destinations: [NO_NETWORK] } }),
+    );
+    await agent?.stop();
+    networks.applied.clear();
+    await startAgent();
+    await eventually(() => expect(config()).toEqual(before));
+    expect(await add("c2")).toMatchObject({
+      exitCode: 1,
+      result: {
+        code: 11,
+        msg: expect.stringMatching(
+          /nat is not understood by this release: spec\.destinations\[0\]: "192\.0\.2\.0\/33"/,
+        ),
+        details: expect.stringMatching(/kubectl edit egress/),
+      },
+    });
+    expect(await sliceAddresses("nat")).toEqual([addressOf("c1"), "fd00:244::c1"]);
+  });
+
   it("is not touched by a restart of the agent", async () => {
     await createEgress("nat", [GATEWAY]);
     await startAgent();
@@ -473,7 +649,7 @@ describe("a running client", () => {
     await add("c1");
     await slices.delete({ namespace, name: sliceName("nat", NODE) });
     await eventually(async () => expect(await sliceAddresses("nat")).toContain(addressOf("c1")));
-    await patch(SLICE_RESOURCE, sliceName("nat", NODE), { clients: [] });
+    await patch(SLICE_RESOURCE, sliceName("nat", NODE), { clients: [], clientCount: 0 });
     await eventually(async () => expect(await sliceAddresses("nat")).toContain(addressOf("c1")));
   });
 
@@ -492,7 +668,7 @@ describe("a running client", () => {
     await startAgent();
     await add("c1");
     await agent?.stop();
-    state.removeRecord("c1");
+    state.removeRecord("c1:eth0:pods");
     gateways.setStuck(GATEWAY, true);
     await startAgent();
     await eventually(() => expect(tombstones.addresses()).toContain(addressOf("c1")));
@@ -524,13 +700,14 @@ function eventually<T>(check: () => T | Promise<T>): Promise<T> {
 }
 
 async function startAgent(): Promise<void> {
+  metrics = new Registry();
   const ended = new AbortController();
   const started = new Agent({
     nodeName: NODE,
     namespace,
     prober: gateways,
     recordEvent: (_pod, event) => events.push(event),
-    metrics: new Registry(),
+    metrics,
     locations: locationsIn(folder),
     acknowledgeDeadlineMs: ACKNOWLEDGE_DEADLINE_MS,
     ...{ transport, networks, logger },
@@ -549,25 +726,36 @@ function run(
   command: string,
   id: string,
   podAnnotations: Record<string, string> | undefined,
-  options: { readonly prevResult?: object; readonly podNamespace?: string } = {},
+  options: {
+    readonly podNamespace?: string;
+    readonly network?: string;
+    readonly ifname?: string;
+    /** More of the network configuration. */
+    readonly [field: string]: unknown;
+  } = {},
 ): Promise<{ exitCode: number; result: unknown }> {
-  const { podNamespace = "apps" } = options;
+  const { podNamespace = "apps", network = "pods", ifname = "eth0", ...fields } = options;
   const uid = podAnnotations === undefined ? "" : `;K8S_POD_UID=uid-${id}`;
   const environment = {
     CNI_COMMAND: command,
     CNI_CONTAINERID: id,
     CNI_NETNS: `/run/netns/${id}`,
-    CNI_IFNAME: "eth0",
+    CNI_IFNAME: ifname,
     CNI_ARGS: `K8S_POD_NAMESPACE=${podNamespace};K8S_POD_NAME=pod-${id}${uid}`,
   };
   const configuration = {
     cniVersion: "1.0.0",
-    name: "pods",
+    name: network,
     type: "egress-nat",
-    prevResult: options.prevResult ?? prevResult(id),
+    prevResult: prevResult(id),
+    ...fields,
     ...(podAnnotations && { runtimeConfig: { "io.kubernetes.cri.pod-annotations": podAnnotations } }),
   };
   return plugin.run(folder, environment, JSON.stringify(configuration));
+}
+
+function rewrite(file: string, change: (content: Record<string, unknown>) => object): void {
+  writeFileSync(file, JSON.stringify(change(JSON.parse(readFileSync(file, "utf8")))));
 }
 
 function add(id: string) {
@@ -604,11 +792,19 @@ async function createEgress(name: string, addresses: readonly string[], spec: ob
     metadata: { namespace, name },
     spec: { destinations: ["0.0.0.0/0"], ...spec },
   });
-  await patch(EGRESS_RESOURCE, name, { status: { serviceIPs: ["10.96.0.10"] } }, "status");
-  const metadata = { namespace, name: `${name}-abcde`, labels: { [EGRESS_LABEL]: name } };
+  const status = { serviceIPs: ["10.96.0.10"], serviceUID: `service-${name}` };
+  await patch(EGRESS_RESOURCE, name, { status }, "status");
+  const metadata = {
+    ...{ namespace, name: `${name}-abcde`, labels: { [EGRESS_LABEL]: name } },
+    ownerReferences: [serviceOwner(name)],
+  };
   const endpoints = addresses.map(endpoint);
   await create(ENDPOINT_SLICE_RESOURCE, { metadata, addressType: "IPv4", endpoints });
   return metadata.name;
+}
+
+function serviceOwner(name: string) {
+  return { apiVersion: "v1", kind: "Service", name, uid: `service-${name}`, controller: true };
 }
 
 /** As the operator does once it has resolved the Egress's selector. */

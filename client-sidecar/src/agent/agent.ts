@@ -12,11 +12,13 @@ import { Asker } from "./acknowledgement.ts";
 import { Adder } from "./add.ts";
 import { ClientRegistry } from "./client-registry.ts";
 import { ClusterCache } from "./cluster-cache.ts";
+import { DriftWatch } from "./drift-watch.ts";
 import { AgentMetrics } from "./metrics.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
 import { podLookup } from "./pod-lookup.ts";
 import type { PodNetworks } from "./pod-networks.ts";
 import { Reapplier } from "./reapplier.ts";
+import { RefusalSampler } from "./refusal-sampler.ts";
 import { RequestHandler } from "./requests.ts";
 import { AgentServer } from "./server.ts";
 import { egressOf, SliceKeeper } from "./slice-keeper.ts";
@@ -52,6 +54,8 @@ export class Agent {
   readonly #registry: ClientRegistry;
   readonly #withdrawals: Withdrawals;
   readonly #reapplier: Reapplier;
+  readonly #driftWatch: DriftWatch;
+  readonly #refusalSampler: RefusalSampler;
   readonly #keeper: SliceKeeper;
   readonly #requests: RequestHandler;
   readonly #started = Promise.withResolvers<void>();
@@ -72,6 +76,8 @@ export class Agent {
     const metrics = new AgentMetrics(options.metrics, {
       clients: () => registry.size,
       tombstones: () => tombstones.addresses().length,
+      invalidEgresses: () => view.invalidEgresses,
+      driftWatchUp: () => (this.#driftWatch.check.ok ? 1 : 0),
     });
     const writer = new SliceWriter({
       client: new ResourceClient(transport, SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw)),
@@ -83,11 +89,13 @@ export class Agent {
     const asker = new Asker(port === undefined ? { prober } : { prober, port });
     const withdrawals = new Withdrawals({ tombstones, registry, writer, view, asker, logger });
     this.#withdrawals = withdrawals;
-    const shared = { registry, view, networks, withdrawals, metrics, logger };
-    this.#reapplier = new Reapplier({ ...shared, recordEvent });
+    const shared = { registry, view, networks, withdrawals, recordEvent, metrics, logger };
+    this.#reapplier = new Reapplier(shared);
+    this.#driftWatch = new DriftWatch({ registry, networks, reapplier: this.#reapplier, logger });
+    this.#refusalSampler = new RefusalSampler({ ...shared, reapplier: this.#reapplier });
     this.#keeper = new SliceKeeper({ tombstones, registry, writer, logger });
     const adder = new Adder({
-      ...{ ...shared, state, writer, asker, recordEvent },
+      ...{ ...shared, state, writer, asker },
       lookUpPod: podLookup(transport),
       reapply: (containerId) => this.#reapplier.reapply(containerId),
       ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
@@ -97,7 +105,7 @@ export class Agent {
 
   /** Whether it knows what it needs to serve clients. */
   get check(): Check {
-    return { ok: this.#isStarted, reasons: this.#isStarted ? [] : this.#cache.missing };
+    return this.#isStarted ? this.#driftWatch.check : { ok: false, reasons: this.#cache.missing };
   }
 
   /** Runs until the signal is aborted. Clients go on as they are. */
@@ -134,6 +142,8 @@ export class Agent {
     this.#logger.info({ clients: this.#registry.size }, "started");
     await Promise.all([
       this.#reapplier.run(signal),
+      this.#driftWatch.run(signal),
+      this.#refusalSampler.run(signal),
       this.#keeper.run(signal),
       this.#withdrawals.run(signal),
       this.#sweep(signal),

@@ -1,15 +1,17 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { NodeState } from "../state/node-state.ts";
+import { recordId } from "../state/record-id.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { locationsIn } from "../testing/locations.ts";
 import { ClientRegistry } from "./client-registry.ts";
 import { Tombstones } from "./tombstones.ts";
 
 const logger = createLogger({ name: "test", level: "silent" });
+const ID = recordId(clientRecord());
 const NAT = { namespace: "internet", name: "nat" };
 const OFFICE = { namespace: "internet", name: "office" };
 
@@ -47,9 +49,9 @@ describe("the records of clients", () => {
   it("that the CNI plugin has buried behind the agent's back are forgotten, and stay buried", () => {
     const registry = loaded();
     registry.add(clientRecord());
-    state.removeRecord("c0ffee");
+    state.removeRecord(ID);
     registry.update(clientRecord({ egresses: [] }));
-    registry.forgetBuried("c0ffee");
+    registry.forgetBuried(ID);
     expect(registry.size).toBe(0);
     expect(tombstones.addresses()).toEqual(["10.244.0.5"]);
   });
@@ -57,7 +59,7 @@ describe("the records of clients", () => {
   it.each(["{", "{}", '{"containerId":1}'])("are dropped when they hold %s", (content) => {
     loaded().add(clientRecord());
     const { runDirectory } = locationsIn(folder);
-    writeFileSync(join(runDirectory, "clients/c0ffee.json"), content);
+    writeFileSync(join(runDirectory, `clients/${ID}.json`), content);
     expect(loaded().size).toBe(0);
     expect(readdirSync(join(runDirectory, "clients"))).toEqual([]);
     expect(tombstones.addresses()).toEqual(["10.244.0.5"]);
@@ -67,6 +69,44 @@ describe("the records of clients", () => {
     loaded().add(clientRecord());
     writeFileSync(join(locationsIn(folder).runDirectory, "clients/.other.json.77"), '{"half":');
     expect(loaded().size).toBe(1);
+  });
+});
+
+describe("what the version before has left, named for containers alone,", () => {
+  const { network: _, ...record } = clientRecord();
+  const locations = () => locationsIn(folder);
+
+  beforeEach(() => {
+    mkdirSync(join(locations().runDirectory, "clients"), { recursive: true });
+    mkdirSync(join(locations().stateDirectory, "addresses"), { recursive: true });
+    writeFileSync(join(locations().runDirectory, "clients/c0ffee.json"), JSON.stringify(record));
+    writeFileSync(
+      join(locations().stateDirectory, "addresses/10.244.0.5"),
+      JSON.stringify({ address: "10.244.0.5", containerId: "c0ffee", egresses: [NAT] }),
+    );
+  });
+
+  it("are clients and no tombstones", () => {
+    const registry = loaded();
+    expect(registry.values()).toEqual([record]);
+    expect(registry.ofEgress(NAT)).toEqual([record]);
+    expect(tombstones.addresses()).toEqual([]);
+  });
+
+  it("are kept up to date, over the next restart as well", () => {
+    loaded().update({ ...record, egresses: [] });
+    expect(loaded().values()).toEqual([{ ...record, egresses: [] }]);
+    expect(readdirSync(join(locations().runDirectory, "clients"))).toEqual(["c0ffee.json"]);
+  });
+
+  it("end as any others do", () => {
+    expect(loaded().bury("c0ffee")).toEqual(record);
+    expect(loaded().size).toBe(0);
+    expect(tombstones.get("10.244.0.5")).toEqual({
+      address: "10.244.0.5",
+      record: "c0ffee",
+      egresses: [NAT],
+    });
   });
 });
 
@@ -81,7 +121,7 @@ describe("the addresses of a client", () => {
 
   it("become tombstones when it ends", () => {
     loaded().add(clientRecord({ addresses }));
-    loaded().bury("c0ffee");
+    loaded().bury(ID);
     expect(tombstones.addresses()).toEqual(addresses);
     expect(tombstones.get("10.244.0.5")).toMatchObject({ egresses: [NAT] });
     expect(loaded().size).toBe(0);
@@ -105,7 +145,7 @@ describe("the addresses of a client", () => {
 describe("a tombstone", () => {
   it("keeps its Egresses when a slice tells of others", () => {
     loaded().add(clientRecord());
-    loaded().bury("c0ffee");
+    loaded().bury(ID);
     tombstones.add("10.244.0.5", [NAT, OFFICE]);
     expect(tombstones.get("10.244.0.5")?.egresses).toEqual([NAT, OFFICE]);
   });

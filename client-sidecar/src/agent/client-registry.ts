@@ -3,6 +3,7 @@
 import type { Logger } from "@egress-nat/program";
 import type { NodeState } from "../state/node-state.ts";
 import type { ClientRecord, EgressReference } from "../state/record.ts";
+import { recordId } from "../state/record-id.ts";
 import { egressKey } from "./egress-view.ts";
 import { ClientRecordSchema } from "./record-schema.ts";
 
@@ -23,23 +24,46 @@ export class ClientRegistry {
 
   /** Reads the files. A client of which somebody has removed the addresses' files has them again. */
   load(): void {
-    for (const containerId of this.#state.recordIds()) {
-      const record = this.#read(containerId);
-      if (record === undefined) this.#state.removeRecord(containerId);
+    for (const id of this.#state.recordIds()) {
+      const record = this.#read(id);
+      if (record === undefined) this.#state.removeRecord(id);
       else {
         this.#trust(record);
-        this.#records.set(containerId, record);
+        this.#records.set(id, record);
       }
     }
   }
 
   /** Forgets a client if the CNI plugin has buried it, because the agent was not there, or hung. */
-  forgetBuried(containerId: string): void {
-    if (!this.#state.hasRecord(containerId)) this.#records.delete(containerId);
+  forgetBuried(id: string): void {
+    if (!this.#state.hasRecord(id)) this.#records.delete(id);
   }
 
-  get(containerId: string): ClientRecord | undefined {
-    return this.#records.get(containerId);
+  get(id: string): ClientRecord | undefined {
+    return this.#records.get(id);
+  }
+
+  /** Whether a client is still the one that was added, and neither deleted nor added anew since. */
+  holds(record: ClientRecord): boolean {
+    return this.#records.get(recordId(record))?.addedAt === record.addedAt;
+  }
+
+  /**
+   * The client that a network namespace belongs to. Of several sandboxes that were made in it that is the last one; of the
+   * networks of one sandbox the first, which is the pod network: its interface stays the way to the gateways.
+   *
+   * @param coming a client that is about to be added
+   */
+  owner(netns: string, coming?: ClientRecord): ClientRecord | undefined {
+    const all = coming === undefined ? this.values() : [...this.values(), coming];
+    const inside = all.filter((record) => record.netns === netns).sort(byAge);
+    const last = inside.at(-1);
+    return inside.find(({ containerId }) => containerId === last?.containerId);
+  }
+
+  /** The clients that one container is, by all of its networks. */
+  ofContainer(containerId: string): readonly ClientRecord[] {
+    return this.values().filter((record) => record.containerId === containerId);
   }
 
   values(): readonly ClientRecord[] {
@@ -55,14 +79,15 @@ export class ClientRegistry {
   add(record: ClientRecord): void {
     this.#trust(record);
     this.#state.writeRecord(record);
-    this.#records.set(record.containerId, record);
+    this.#records.set(recordId(record), record);
   }
 
   /** Changes what is kept of a client's Egresses; one that has been buried meanwhile stays so. */
   update(record: ClientRecord): void {
-    if (!this.#state.hasRecord(record.containerId)) return;
+    const id = recordId(record);
+    if (!this.#state.hasRecord(id)) return;
     this.#state.writeRecord(record);
-    this.#records.set(record.containerId, record);
+    this.#records.set(id, record);
   }
 
   /**
@@ -70,28 +95,33 @@ export class ClientRegistry {
    *
    * @returns the record; undefined where there is none
    */
-  bury(containerId: string): ClientRecord | undefined {
-    const record = this.#records.get(containerId);
+  bury(id: string): ClientRecord | undefined {
+    const record = this.#records.get(id);
     if (record === undefined) return undefined;
-    this.#state.removeRecord(containerId);
-    this.#records.delete(containerId);
+    this.#state.removeRecord(id);
+    this.#records.delete(id);
     return record;
   }
 
-  #trust({ containerId, addresses, egresses: recorded }: ClientRecord): void {
-    const egresses = recorded.map(({ namespace, name }) => ({ namespace, name }));
-    for (const address of addresses) {
-      if (!this.#state.isTrusted(address)) this.#state.writeTrusted({ address, containerId, egresses });
+  #trust(client: ClientRecord): void {
+    const record = recordId(client);
+    const egresses = client.egresses.map(({ namespace, name }) => ({ namespace, name }));
+    for (const address of client.addresses) {
+      if (!this.#state.isTrusted(address)) this.#state.writeTrusted({ address, record, egresses });
     }
   }
 
-  #read(containerId: string): ClientRecord | undefined {
+  #read(id: string): ClientRecord | undefined {
     try {
-      return ClientRecordSchema.parse(this.#state.readRecord(containerId));
+      return ClientRecordSchema.parse(this.#state.readRecord(id));
     } catch (err) {
       // Its slice entries have no record then, and are withdrawn as those of any other pod that is gone.
-      this.#logger.error({ err, containerId }, "client record cannot be read, it is dropped");
+      this.#logger.error({ err, record: id }, "client record cannot be read, it is dropped");
       return undefined;
     }
   }
+}
+
+function byAge(a: ClientRecord, b: ClientRecord): number {
+  return Date.parse(a.addedAt) - Date.parse(b.addedAt);
 }

@@ -27,9 +27,8 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
-import type { z } from "zod";
 import type { EgressReference } from "../state/record.ts";
-import { CachedEgressView, EgressFacts } from "./egress-view.ts";
+import { CachedEgressView, parseStoredEgress, type StoredEgress } from "./egress-view.ts";
 
 export interface ClusterCacheOptions {
   readonly transport: Transport;
@@ -52,7 +51,7 @@ export class ClusterCache {
 
   constructor(options: ClusterCacheOptions) {
     this.#options = options;
-    const egresses = new Store<EgressFacts>();
+    const egresses = new Store<StoredEgress>();
     const endpointSlices = new Store<EndpointSlice>();
     const clusterRanges = new Store<ClusterRanges>();
     this.view = new CachedEgressView({ egresses, endpointSlices, clusterRanges });
@@ -61,10 +60,14 @@ export class ClusterCache {
     });
     const ownNode = `${NODE_LABEL}=${labelValue(options.nodeName)}`;
     this.#watches = [
-      this.#watch(EGRESS_RESOURCE, EgressFacts, egresses),
-      this.#watch(ENDPOINT_SLICE_RESOURCE, EndpointSlice, endpointSlices, { labelSelector: EGRESS_LABEL }),
-      this.#watch(SLICE_RESOURCE, EgressClientSlice, this.slices, { labelSelector: ownNode }),
-      this.#watch(CONFIG_MAP_RESOURCE, ClusterRanges, clusterRanges, {
+      this.#watch(EGRESS_RESOURCE, parseStoredEgress, egresses),
+      this.#watch(ENDPOINT_SLICE_RESOURCE, (raw) => EndpointSlice.parse(raw), endpointSlices, {
+        labelSelector: EGRESS_LABEL,
+      }),
+      this.#watch(SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw), this.slices, {
+        labelSelector: ownNode,
+      }),
+      this.#watch(CONFIG_MAP_RESOURCE, (raw) => ClusterRanges.parse(raw), clusterRanges, {
         namespace: options.namespace,
         fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,
       }),
@@ -102,12 +105,11 @@ export class ClusterCache {
 
   #watch<T extends KubeObject>(
     resource: Resource,
-    schema: z.ZodType<T>,
+    parse: (raw: unknown) => T,
     store: Store<T>,
     selection: Selection = {},
   ): Watch {
     const { transport, logger } = this.#options;
-    const parse = (raw: unknown) => schema.parse(raw);
     return new Reflector({ transport, resource, store, logger, parse, ...selection });
   }
 }

@@ -6,10 +6,13 @@ import {
   EgressSpec,
   EgressStatus,
   egressKeys,
+  type InvalidEgress,
+  isInvalid,
   labelValue,
   ObjectHead,
+  orInvalid,
 } from "@egress-nat/crds";
-import { type Endpoint, type EndpointSlice, mergeEndpoints, type Store } from "@egress-nat/kube";
+import { type Endpoint, type EndpointSlice, isOfService, mergeEndpoints, type Store } from "@egress-nat/kube";
 import { z } from "zod";
 import type { EgressReference } from "../state/record.ts";
 
@@ -26,17 +29,23 @@ export const EgressFacts = z.object({
   }),
   status: EgressStatus.pick({
     serviceIPs: true,
+    serviceUID: true,
     allowedNamespaces: true,
     observedGeneration: true,
   }).optional(),
 });
 export type EgressFacts = z.infer<typeof EgressFacts>;
 
+/** An Egress as the API has it, whether this agent understands it or not. */
+export type StoredEgress = EgressFacts | InvalidEgress;
+
+export const parseStoredEgress: (raw: unknown) => StoredEgress = orInvalid(EgressFacts);
+
 /** One gateway pod. */
 export type Gateway = Pick<Endpoint, "name" | "addresses" | "ready" | "serving">;
 
 export interface EgressView {
-  egress(reference: EgressReference): EgressFacts | undefined;
+  egress(reference: EgressReference): StoredEgress | undefined;
   gateways(reference: EgressReference): readonly Gateway[];
   hasEgressIn(namespace: string): boolean;
   /** CIDRs of pods, Services and nodes. */
@@ -45,7 +54,7 @@ export interface EgressView {
 
 /** The caches of {@link CachedEgressView}. */
 export interface ViewedStores {
-  readonly egresses: Store<EgressFacts>;
+  readonly egresses: Store<StoredEgress>;
   readonly endpointSlices: Store<EndpointSlice>;
   readonly clusterRanges: Store<ClusterRanges>;
 }
@@ -57,7 +66,7 @@ export function egressKey({ namespace, name }: EgressReference): string {
 
 /** An {@link EgressView} over caches that reflectors fill. */
 export class CachedEgressView implements EgressView {
-  readonly #egresses: Store<EgressFacts>;
+  readonly #egresses: Store<StoredEgress>;
   readonly #endpointSlices: Store<EndpointSlice>;
   readonly #clusterRanges: Store<ClusterRanges>;
   /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
@@ -74,16 +83,24 @@ export class CachedEgressView implements EgressView {
     endpointSlices.addIndex("egress", egressKeys);
   }
 
-  egress(reference: EgressReference): EgressFacts | undefined {
+  egress(reference: EgressReference): StoredEgress | undefined {
     return this.#egresses.get(egressKey(reference));
   }
 
   gateways({ namespace, name }: EgressReference): readonly Gateway[] {
-    return mergeEndpoints(this.#endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`));
+    const slices = this.#endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`);
+    // An operator that is older than this agent does not say which Service it is, but its name.
+    const uid = this.egress({ namespace, name })?.status?.serviceUID;
+    return mergeEndpoints(slices.filter((slice) => isOfService(slice, { name, uid })));
   }
 
   hasEgressIn(namespace: string): boolean {
     return this.#egresses.byIndex("namespace", namespace).length > 0;
+  }
+
+  /** How many Egresses are not understood. */
+  get invalidEgresses(): number {
+    return this.#egresses.list().filter(isInvalid).length;
   }
 
   get knowsClusterRanges(): boolean {

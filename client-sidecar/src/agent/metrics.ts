@@ -1,3 +1,5 @@
+import { EGRESS_RESOURCE } from "@egress-nat/crds";
+import type { Refusals } from "@egress-nat/founat";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
 const SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
@@ -9,23 +11,30 @@ export class AgentMetrics {
   readonly errors: Counter<"operation" | "code">;
   readonly reapplied: Counter<"result">;
   readonly tunnelProbes: Counter<"result">;
+  readonly driftRepairs: Counter<"object">;
+  readonly refusedPackets: Counter<"reason">;
 
   /**
    * @param counts read when somebody asks for metrics
    */
   constructor(
     registry: Registry,
-    counts: { readonly clients: () => number; readonly tombstones: () => number },
+    counts: {
+      readonly clients: () => number;
+      readonly tombstones: () => number;
+      readonly invalidEgresses: () => number;
+      readonly driftWatchUp: () => number;
+    },
   ) {
     const registers = [registry];
     this.addSeconds = new Histogram({
-      name: "egress_nat_agent_add_seconds",
+      name: "egress_nat_agent_add_duration_seconds",
       help: "Time from a client's CNI ADD to its end, successful or not.",
       buckets: SECONDS,
       registers,
     });
     this.acknowledgeSeconds = new Histogram({
-      name: "egress_nat_agent_acknowledge_seconds",
+      name: "egress_nat_agent_acknowledge_duration_seconds",
       help: "Time from the written slice until all gateways that answer had applied it.",
       buckets: SECONDS,
       registers,
@@ -48,6 +57,27 @@ export class AgentMetrics {
       labelNames: ["result"],
       registers,
     });
+    this.driftRepairs = new Counter({
+      name: "egress_nat_agent_drift_repairs_total",
+      help: "What somebody else had changed in clients' network namespaces, and was repaired, by kind of object.",
+      labelNames: ["object"],
+      registers,
+    });
+    this.refusedPackets = new Counter({
+      name: "egress_nat_agent_refused_packets_total",
+      help: "Packets that the guards of this node's clients refused while this agent ran, by reason: rejected (of the client, around the tunnel or without a gateway), unheard (to the client, where nobody listens).",
+      labelNames: ["reason"],
+      registers,
+    });
+    // The first packet is an increase, too, to who asks for the rate.
+    const reasons: Readonly<Record<keyof Refusals, 0>> = { rejected: 0, unheard: 0 };
+    for (const [reason, none] of Object.entries(reasons)) this.refusedPackets.inc({ reason }, none);
+    gauge(
+      registers,
+      "egress_nat_agent_drift_watch_up",
+      "1: changes in clients' network namespaces are noticed.",
+      counts.driftWatchUp,
+    );
     gauge(registers, "egress_nat_agent_clients", "Clients on this node.", counts.clients);
     gauge(
       registers,
@@ -55,6 +85,15 @@ export class AgentMetrics {
       "Addresses of former clients that gateways may still trust.",
       counts.tombstones,
     );
+    new Gauge({
+      name: "egress_nat_agent_invalid_objects",
+      help: "Objects of the API that are there and not understood: clients of such an Egress run on by what was last known.",
+      labelNames: ["kind"],
+      registers,
+      collect() {
+        this.set({ kind: EGRESS_RESOURCE.kind }, counts.invalidEgresses());
+      },
+    });
   }
 }
 

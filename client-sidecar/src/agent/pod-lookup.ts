@@ -1,7 +1,8 @@
 /** The one question that the agent asks about pods, where the container runtime says too little of one. */
 
-import { ResourceClient, type Transport } from "@egress-nat/kube";
+import { hasCode, ResourceClient, type Transport } from "@egress-nat/kube";
 import { z } from "zod";
+import { CniError, CniErrorCode } from "../cni/error.ts";
 import type { PodReference } from "../cni/invocation.ts";
 
 const POD_RESOURCE = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true } as const;
@@ -20,13 +21,23 @@ export interface PodFacts {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** @throws KubeError NotFound when the pod is gone */
+/** @throws KubeError NotFound when the pod is gone; CniError where the agent may not ask, as is the chart's default */
 export type LookUpPod = (pod: PodReference, signal: AbortSignal) => Promise<PodFacts>;
 
 export function podLookup(transport: Transport): LookUpPod {
   const client = new ResourceClient(transport, POD_RESOURCE, (raw) => Pod.parse(raw));
   return async ({ namespace, name }, signal) => {
-    const { uid, annotations } = (await client.get({ namespace, name }, { signal })).metadata;
-    return { uid, annotations };
+    try {
+      const { uid, annotations } = (await client.get({ namespace, name }, { signal })).metadata;
+      return { uid, annotations };
+    } catch (error) {
+      if (!hasCode(error, "Forbidden")) throw error;
+      throw new CniError(
+        CniErrorCode.tryAgainLater,
+        `the container runtime does not tell the annotations or the UID of pod ${namespace}/${name}, and the node agent may not read pods`,
+        "containerd 1.6 and CRI-O tell them; for another runtime set nodeAgent.runtimePassesAnnotations to false in the chart's values",
+        { cause: error },
+      );
+    }
   };
 }

@@ -4,13 +4,19 @@ import { statfs } from "node:fs/promises";
 import {
   Client,
   type ClientConfig,
+  type Difference,
   type Kernel,
   kernelInNetns,
+  type NetnsWatch,
+  type NetnsWatchOptions,
+  openNetnsWatch,
   prepareGatewayNetns,
+  type Refusals,
   type SilentTunnel,
   type TunnelProbeOptions,
 } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
+import { Turns } from "./turns.ts";
 
 /** linux/magic.h NSFS_MAGIC: the file is a namespace, not the empty file that it was mounted on. */
 const NSFS_MAGIC = 0x6e736673;
@@ -18,14 +24,27 @@ const NSFS_MAGIC = 0x6e736673;
 /** A container's own /proc/sys is read-only; this mount of the host's shows, after setns(2), the pod's values. */
 const SYSCTL_ROOT = "/host/proc/sys";
 
+export type PodNetworkWatchOptions = Pick<NetnsWatchOptions, "onChange" | "onLost">;
+
 export interface PodNetworks {
-  /** Brings a client's namespace to what the configuration says, by a diff. */
-  apply(netns: string, config: ClientConfig): Promise<{ readonly changed: boolean }>;
+  /** As {@link apply}, sooner where the namespace was made just now. */
+  setUp(netns: string, config: ClientConfig): Promise<void>;
+  /** Brings a client's namespace to what the configuration says, by a diff. @returns what differed */
+  apply(netns: string, config: ClientConfig): Promise<readonly Difference[]>;
   /** @returns what differs, in words */
   check(netns: string, config: ClientConfig): Promise<readonly string[]>;
   /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */
   probe(netns: string, config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]>;
-  remove(netns: string): Promise<void>;
+  /** What a client's guard has refused since its rules were made. @returns nothing where there is no guard */
+  refusals(netns: string): Promise<Refusals | undefined>;
+  /**
+   * Takes all that is ours out of a namespace that is nobody's.
+   *
+   * @param isFree asked when it is this call's turn: a client that came meanwhile keeps what it has
+   */
+  remove(netns: string, isFree: () => boolean): Promise<void>;
+  /** Notices changes in namespaces. */
+  openWatch(options: PodNetworkWatchOptions): NetnsWatch;
   /** Lets a gateway's namespace forward packets. */
   prepareGateway(netns: string): Promise<void>;
   /** False only where it is certain that the namespace is gone. */
@@ -35,18 +54,22 @@ export interface PodNetworks {
 /** The real ones. One namespace is changed by one caller at a time. */
 export class KernelPodNetworks implements PodNetworks {
   readonly #logger: Logger;
-  readonly #last = new Map<string, Promise<unknown>>();
+  readonly #turns = new Turns();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
-  apply(netns: string, config: ClientConfig): Promise<{ readonly changed: boolean }> {
-    return this.#serially(netns, () => this.#client(netns).apply(config));
+  setUp(netns: string, config: ClientConfig): Promise<void> {
+    return this.#turns.take(netns, () => this.#client(netns).setUp(config));
+  }
+
+  apply(netns: string, config: ClientConfig): Promise<readonly Difference[]> {
+    return this.#turns.take(netns, () => this.#client(netns).repair(config));
   }
 
   check(netns: string, config: ClientConfig): Promise<readonly string[]> {
-    return this.#serially(netns, () => this.#client(netns).check(config));
+    return this.#turns.take(netns, () => this.#client(netns).check(config));
   }
 
   /** It changes nothing, so it holds up nobody. */
@@ -54,12 +77,39 @@ export class KernelPodNetworks implements PodNetworks {
     return this.#client(netns).probe(config, options);
   }
 
-  remove(netns: string): Promise<void> {
-    return this.#serially(netns, () => this.#client(netns).remove());
+  /** It changes nothing either. */
+  refusals(netns: string): Promise<Refusals | undefined> {
+    return this.#client(netns).refusals();
+  }
+
+  remove(netns: string, isFree: () => boolean): Promise<void> {
+    return this.#turns.take(netns, async () => {
+      if (isFree()) await this.#client(netns).remove();
+    });
+  }
+
+  openWatch({ onChange, onLost }: PodNetworkWatchOptions): NetnsWatch {
+    const names = new Map<string, string>();
+    const watch = openNetnsWatch({
+      sysctlRoot: SYSCTL_ROOT,
+      onChange: (path) => onChange(names.get(path) ?? path),
+      onLost: (path, reason) => onLost(names.get(path) ?? path, reason),
+    });
+    return {
+      ...watch,
+      watch: (netns) => {
+        names.set(hostPath(netns), netns);
+        watch.watch(hostPath(netns));
+      },
+      forget: (netns) => {
+        names.delete(hostPath(netns));
+        watch.forget(hostPath(netns));
+      },
+    };
   }
 
   prepareGateway(netns: string): Promise<void> {
-    return this.#serially(netns, () => prepareGatewayNetns(this.#kernel(netns)));
+    return this.#turns.take(netns, () => prepareGatewayNetns(this.#kernel(netns)));
   }
 
   async exists(netns: string): Promise<boolean> {
@@ -79,17 +129,6 @@ export class KernelPodNetworks implements PodNetworks {
 
   #kernel(netns: string): Kernel {
     return kernelInNetns(hostPath(netns), { sysctlRoot: SYSCTL_ROOT });
-  }
-
-  async #serially<T>(netns: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#last.get(netns) ?? Promise.resolve();
-    const current = before.then(work, work);
-    this.#last.set(netns, current);
-    try {
-      return await current;
-    } finally {
-      if (this.#last.get(netns) === current) this.#last.delete(netns);
-    }
   }
 }
 

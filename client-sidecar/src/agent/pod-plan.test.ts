@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
-import type { EgressFacts, EgressView, Gateway } from "./egress-view.ts";
+import {
+  type EgressFacts,
+  type EgressView,
+  type Gateway,
+  parseStoredEgress,
+  type StoredEgress,
+} from "./egress-view.ts";
 import {
   assertUsable,
   clientConfig,
@@ -22,13 +28,22 @@ const DEAD: Gateway = { name: "nat-3", addresses: ["10.244.1.9"], ready: false, 
 
 const CLUSTER_RANGES = ["10.96.0.0/16"];
 
-function viewOf(object: EgressFacts | undefined, gateways: readonly Gateway[]): EgressView {
+function viewOf(object: StoredEgress | undefined, gateways: readonly Gateway[]): EgressView {
   return {
     egress: () => object,
     gateways: () => gateways,
     hasEgressIn: () => true,
     clusterRanges: CLUSTER_RANGES,
   };
+}
+
+/** What another release has stored. */
+function notUnderstood(status: object = {}): StoredEgress {
+  return parseStoredEgress({
+    metadata: egress().metadata,
+    spec: { destinations: ["192.0.2.0/33"] },
+    status: { serviceIPs: ["10.96.0.10"], observedGeneration: 1, ...status },
+  });
 }
 
 describe("annotations", () => {
@@ -82,8 +97,16 @@ describe("an Egress is usable", () => {
     expect(() => assertUsable(NAT, object, gateways, "apps", addresses)).not.toThrow();
   });
 
-  it.each<[string, EgressFacts | undefined, readonly Gateway[], readonly string[], number, RegExp]>([
+  it.each<[string, StoredEgress | undefined, readonly Gateway[], readonly string[], number, RegExp]>([
     ["does not exist", undefined, [], both, 11, /internet\/nat does not exist/],
+    [
+      "is not understood",
+      notUnderstood(),
+      [READY],
+      both,
+      11,
+      /internet\/nat is not understood by this release: spec\.destinations\[0\]: "192.0.2.0\/33" is not a CIDR/,
+    ],
     [
       "does not allow the pod's namespace",
       egress(BOUNDED, undefined, { allowedNamespaces: ["payments"] }),
@@ -156,6 +179,18 @@ describe("a client's configuration", () => {
       peers: [],
     });
     expect(refusedEgresses(record, view)).toEqual(["internet/nat"]);
+  });
+
+  it("is as before where its Egress is not understood any more: it goes on", () => {
+    const spec = { destinations: ["192.0.2.0/24"] };
+    const record = clientRecord({ egresses: [recordEgress(egress(spec))] });
+    const before = clientConfig(record, viewOf(egress(spec), [READY]));
+    const view = viewOf(notUnderstood(), [READY]);
+    expect(clientConfig(record, view)).toEqual(before);
+    expect(refusedEgresses(record, view)).toEqual([]);
+
+    const revoked = viewOf(notUnderstood({ allowedNamespaces: ["payments"] }), [READY]);
+    expect(clientConfig(record, revoked).egresses[0]).toMatchObject({ gateway: {}, peers: [] });
   });
 
   it("guards what was last known of an Egress that is gone", () => {

@@ -5,6 +5,7 @@ import {
   CLIENT_ANNOTATION_PREFIX,
   EGRESS_LABEL,
   FOU_PORT,
+  isInvalid,
   labelValue,
   namespaceTest,
 } from "@egress-nat/crds";
@@ -18,7 +19,13 @@ import {
 import type { Annotations } from "../cni/configuration.ts";
 import { CniError, CniErrorCode } from "../cni/error.ts";
 import type { ClientRecord, EgressReference, RecordedEgress } from "../state/record.ts";
-import { type EgressFacts, type EgressView, egressKey, type Gateway } from "./egress-view.ts";
+import {
+  type EgressFacts,
+  type EgressView,
+  egressKey,
+  type Gateway,
+  type StoredEgress,
+} from "./egress-view.ts";
 
 /** RFC 1123 label: what names of namespaces and Egresses are. */
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -48,17 +55,17 @@ function parseClientAnnotation(key: string, value: string): readonly EgressRefer
   );
 }
 
-/** What is kept of an Egress with each of its clients, for the time when the Egress is gone. */
+/** What is kept of an Egress with each of its clients, for the time when the Egress is gone, or not understood. */
 export function recordEgress(egress: EgressFacts): RecordedEgress {
   const { namespace, name } = egress.metadata;
   const { destinations, excludedDestinations = [], originatingOnly, fouSourcePortAuto } = egress.spec;
   return { namespace, name, destinations, excludedDestinations, originatingOnly, fouSourcePortAuto };
 }
 
-/** What is known of an Egress now, or was last known of one that is gone. */
+/** What is known of an Egress now, or was last known of one that is gone, or not understood any more. */
 export function lastKnown(recorded: RecordedEgress, view: Pick<EgressView, "egress">): RecordedEgress {
   const egress = view.egress(recorded);
-  return egress === undefined ? recorded : recordEgress(egress);
+  return egress === undefined || isInvalid(egress) ? recorded : recordEgress(egress);
 }
 
 /**
@@ -70,7 +77,7 @@ export function lastKnown(recorded: RecordedEgress, view: Pick<EgressView, "egre
  */
 export function assertUsable(
   reference: EgressReference,
-  egress: EgressFacts | undefined,
+  egress: StoredEgress | undefined,
   gateways: readonly Gateway[],
   podNamespace: string,
   addresses: readonly string[],
@@ -82,6 +89,13 @@ export function assertUsable(
       CniErrorCode.tryAgainLater,
       `Egress ${key} does not exist`,
       `create it, or correct the pod's annotation ${CLIENT_ANNOTATION_PREFIX}${namespace}; kubectl get egress -n ${namespace}`,
+    );
+  }
+  if (isInvalid(egress)) {
+    throw new CniError(
+      CniErrorCode.tryAgainLater,
+      `Egress ${key} is not understood by this release: ${egress.invalid}`,
+      `correct it, or use the release that it was written for: kubectl edit egress -n ${namespace} ${name}`,
     );
   }
   if (!namespaceTest(egress)(podNamespace)) {
@@ -113,8 +127,9 @@ export function assertUsable(
 }
 
 /**
- * What a client's network namespace should be. An Egress that is gone is guarded by what was last known of it, and one
- * that the pod's namespace may not use has no gateway for it: clients fail closed.
+ * What a client's network namespace should be. An Egress that is gone, or not understood any more, is guarded by what was
+ * last known of it; in the second case its gateways serve on. One that the pod's namespace may not use has no gateway for
+ * it: clients fail closed.
  */
 export function clientConfig(
   record: Pick<ClientRecord, "ifname" | "pod" | "egresses">,

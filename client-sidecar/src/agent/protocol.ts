@@ -3,19 +3,33 @@
 import { z } from "zod";
 import type { AgentRequest } from "../cni/protocol.ts";
 
-/** As the plugin checked it: it becomes a file's name. */
+/** As the plugin checked it: it becomes the beginning of a file's name. */
 const ContainerId = z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/);
+
+/** A file's name that begins with a container's id. */
+const RecordId = z.string().regex(/^[a-zA-Z0-9][^/]*$/);
+
+const Pod = z.object({
+  namespace: z.string().min(1),
+  name: z.string().min(1),
+  uid: z.string().exactOptional(),
+});
 
 export const AgentRequestSchema = z.discriminatedUnion("operation", [
   z.object({
     operation: z.literal("add"),
+    network: z.string(),
     containerId: ContainerId,
     netns: z.string().startsWith("/"),
-    ifname: z.string().min(1).max(15),
-    pod: z.object({ namespace: z.string().min(1), name: z.string().min(1), uid: z.string().exactOptional() }),
+    ifname: z
+      .string()
+      .max(15)
+      .regex(/^[^\s/:]+$/),
+    pod: Pod,
     addresses: z.array(z.union([z.ipv4(), z.ipv6()])),
     annotations: z.record(z.string(), z.string()).exactOptional(),
   }),
-  z.object({ operation: z.literal("delete"), containerId: ContainerId }),
-  z.object({ operation: z.literal("check"), containerId: ContainerId }),
+  z.object({ operation: z.literal("delete"), record: RecordId }),
+  z.object({ operation: z.literal("check"), record: RecordId }),
+  z.object({ operation: z.literal("mention"), pod: Pod, keys: z.array(z.string()) }),
 ]) satisfies z.ZodType<AgentRequest>;

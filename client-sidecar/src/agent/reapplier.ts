@@ -1,9 +1,11 @@
-/** Brings running clients up to date when their Egresses or gateways change. */
+/** Brings running clients up to date: when their Egresses or gateways change, and when somebody else changes them. */
 
 import { isDeepStrictEqual } from "node:util";
+import type { ClientConfig, Difference } from "@egress-nat/founat";
 import { done, type Outcome, WorkQueue, type WorkReport } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { ClientRecord, EgressReference } from "../state/record.ts";
+import { recordId } from "../state/record-id.ts";
 import type { ClientRegistry } from "./client-registry.ts";
 import type { EgressView } from "./egress-view.ts";
 import type { AgentMetrics } from "./metrics.ts";
@@ -12,13 +14,16 @@ import type { PodNetworks } from "./pod-networks.ts";
 import { clientConfig, lastKnown, refusedEgresses } from "./pod-plan.ts";
 import type { Withdrawals } from "./withdrawals.ts";
 
+/** Differences that an event tells one by one. */
+const MAX_TOLD = 5;
+
 export interface ReapplierOptions {
   readonly registry: ClientRegistry;
   readonly view: EgressView;
   readonly networks: PodNetworks;
   readonly withdrawals: Pick<Withdrawals, "scan">;
   readonly recordEvent: RecordPodEvent;
-  readonly metrics: Pick<AgentMetrics, "reapplied">;
+  readonly metrics: Pick<AgentMetrics, "reapplied" | "driftRepairs">;
   readonly logger: Logger;
 }
 
@@ -26,6 +31,8 @@ export interface ReapplierOptions {
 export class Reapplier {
   readonly #options: ReapplierOptions;
   readonly #queue: WorkQueue;
+  /** By record, what this process has made of its network namespace: what differs later is another's doing. */
+  readonly #applied = new Map<string, { readonly addedAt: string; readonly config: ClientConfig }>();
 
   constructor(options: ReapplierOptions) {
     this.#options = options;
@@ -36,47 +43,75 @@ export class Reapplier {
     });
   }
 
-  reapply(containerId: string): void {
-    this.#queue.add(containerId);
+  /** Whether nobody waits or is being worked on. */
+  get isIdle(): boolean {
+    return this.#queue.depth + this.#queue.active === 0;
+  }
+
+  /** @param id of the client's record */
+  reapply(id: string): void {
+    this.#queue.add(id);
   }
 
   reapplyAll(): void {
-    for (const { containerId } of this.#options.registry.values()) this.#queue.add(containerId);
+    for (const record of this.#options.registry.values()) this.#queue.add(recordId(record));
   }
 
   reapplyClientsOf(reference: EgressReference): void {
-    for (const { containerId } of this.#options.registry.ofEgress(reference)) this.#queue.add(containerId);
+    for (const record of this.#options.registry.ofEgress(reference)) this.#queue.add(recordId(record));
   }
 
   /** Runs until the signal is aborted. */
   run(signal: AbortSignal): Promise<void> {
-    return this.#queue.run((containerId) => this.#work(containerId), signal);
+    return this.#queue.run((id) => this.#work(id), signal);
   }
 
   /** Buries clients whose pods are gone, though nobody has said so: a runtime that was reset runs no DEL. */
   async sweep(): Promise<void> {
     const { registry, networks, withdrawals, logger } = this.#options;
-    for (const { containerId, netns, pod } of registry.values()) {
+    for (const record of registry.values()) {
+      const { netns, pod } = record;
       if (await networks.exists(netns)) continue;
       logger.info({ pod, netns }, "network namespace is gone, withdrawing its client");
-      registry.bury(containerId);
+      registry.bury(recordId(record));
     }
+    for (const id of this.#applied.keys()) if (registry.get(id) === undefined) this.#applied.delete(id);
     withdrawals.scan();
   }
 
-  async #work(containerId: string): Promise<Outcome> {
+  async #work(id: string): Promise<Outcome> {
     const { registry, view, networks, metrics, logger } = this.#options;
-    const record = registry.get(containerId);
+    const record = registry.get(id);
     if (record === undefined) return done;
     const egresses = record.egresses.map((recorded) => lastKnown(recorded, view));
     const refreshed = { ...record, egresses };
     if (!isDeepStrictEqual(refreshed, record)) registry.update(refreshed);
-    const { changed } = await networks.apply(record.netns, clientConfig(refreshed, view));
-    metrics.reapplied.inc({ result: changed ? "changed" : "unchanged" });
-    if (!changed) return done;
+    const owner = registry.owner(record.netns);
+    if (owner !== undefined && recordId(owner) !== id) return done; // the namespace is brought up to date as the owner's
+    const config = clientConfig(refreshed, view);
+    const wanted = { addedAt: record.addedAt, config };
+    const isKnown = isDeepStrictEqual(wanted, this.#applied.get(id));
+    const differences = await networks.apply(record.netns, config);
+    this.#applied.set(id, wanted);
+    metrics.reapplied.inc({ result: differences.length > 0 ? "changed" : "unchanged" });
+    if (differences.length === 0) return done;
+    if (isKnown) {
+      this.#sayWhatWasRepaired(record, differences);
+      return done;
+    }
     logger.info({ pod: record.pod }, "brought a client up to date");
     this.#sayWhoIsRefused(refreshed);
     return done;
+  }
+
+  #sayWhatWasRepaired({ pod }: ClientRecord, differences: readonly Difference[]): void {
+    const { recordEvent, metrics, logger } = this.#options;
+    for (const { object } of differences) metrics.driftRepairs.inc({ object });
+    const words = differences.map(({ text }) => text);
+    logger.warn({ pod, differences: words }, "repaired what somebody else had changed in a client");
+    const others = words.length > MAX_TOLD ? ` and ${words.length - MAX_TOLD} more` : "";
+    const message = `its network namespace was changed by somebody else, and is repaired: ${words.slice(0, MAX_TOLD).join("; ")}${others}`;
+    recordEvent(pod, { type: "Warning", reason: "NetworkRepaired", message });
   }
 
   #sayWhoIsRefused(record: ClientRecord): void {

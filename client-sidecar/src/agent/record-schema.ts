@@ -6,6 +6,8 @@ import type { ClientRecord, TrustedAddress } from "../state/record.ts";
 const EgressReference = z.object({ namespace: z.string(), name: z.string() });
 
 export const ClientRecordSchema = z.object({
+  // Records of before the field was there have none.
+  network: z.string().exactOptional(),
   containerId: z.string(),
   netns: z.string(),
   ifname: z.string(),
@@ -23,8 +25,14 @@ export const ClientRecordSchema = z.object({
   ),
 }) satisfies z.ZodType<ClientRecord>;
 
-export const TrustedAddressSchema = z.object({
-  address: z.string(),
-  containerId: z.string().exactOptional(),
-  egresses: z.array(EgressReference),
-}) satisfies z.ZodType<TrustedAddress>;
+export const TrustedAddressSchema = z
+  .object({
+    address: z.string(),
+    record: z.string().exactOptional(),
+    // Instead of it in files of an earlier version, whose records were named for their containers alone.
+    containerId: z.string().exactOptional(),
+    egresses: z.array(EgressReference),
+  })
+  .transform(({ containerId, record = containerId, ...rest }) =>
+    record === undefined ? rest : { ...rest, record },
+  ) satisfies z.ZodType<TrustedAddress>;

@@ -4,10 +4,13 @@ import { pause } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { CniError, CniErrorCode } from "../cni/error.ts";
 import type { AddRequest, AgentRequest } from "../cni/protocol.ts";
+import { recordId } from "../state/record-id.ts";
 import type { Adder } from "./add.ts";
 import type { ClientRegistry } from "./client-registry.ts";
 import type { EgressView } from "./egress-view.ts";
+import { sayLookalikes } from "./lookalikes.ts";
 import type { AgentMetrics } from "./metrics.ts";
+import type { RecordPodEvent } from "./pod-events.ts";
 import type { PodNetworks } from "./pod-networks.ts";
 import { clientConfig } from "./pod-plan.ts";
 import type { Withdrawals } from "./withdrawals.ts";
@@ -22,15 +25,16 @@ export interface RequestHandlerOptions {
   /** Resolves when the agent knows the cluster. */
   readonly started: Promise<void>;
   readonly adder: Pick<Adder, "add">;
-  readonly registry: Pick<ClientRegistry, "get" | "bury">;
+  readonly registry: Pick<ClientRegistry, "get" | "owner" | "bury">;
   readonly withdrawals: Pick<Withdrawals, "withdraw">;
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "check">;
+  readonly recordEvent: RecordPodEvent;
   readonly metrics: Pick<AgentMetrics, "addSeconds" | "errors">;
   readonly logger: Logger;
 }
 
-/** Handles requests: several at once, but a DEL ends the ADD of the same container. */
+/** Handles requests: several at once, but a DEL ends the ADD of the same attachment. */
 export class RequestHandler {
   readonly #options: RequestHandlerOptions;
   readonly #additions = new Map<string, AbortController>();
@@ -46,9 +50,11 @@ export class RequestHandler {
         case "add":
           return await this.#add(request, signal);
         case "delete":
-          return await this.#delete(request.containerId);
+          return await this.#delete(request.record);
         case "check":
-          return await this.#check(request.containerId, signal);
+          return await this.#check(request.record, signal);
+        case "mention":
+          return sayLookalikes(this.#options.recordEvent, request.pod, request.keys);
       }
     } catch (error) {
       const code = error instanceof CniError ? error.code : CniErrorCode.tryAgainLater;
@@ -62,36 +68,39 @@ export class RequestHandler {
     await this.#awaitStart(signal);
     const endTimer = metrics.addSeconds.startTimer();
     const controller = new AbortController();
-    this.#additions.set(request.containerId, controller);
+    const record = recordId(request);
+    this.#additions.set(record, controller);
     try {
       await adder.add(request, AbortSignal.any([signal, controller.signal]));
     } finally {
-      this.#additions.delete(request.containerId);
+      // Not that of a later one, which must hear of its own DEL.
+      if (this.#additions.get(record) === controller) this.#additions.delete(record);
       endTimer();
     }
   }
 
-  async #delete(containerId: string): Promise<void> {
+  async #delete(id: string): Promise<void> {
     const { registry, withdrawals, logger } = this.#options;
-    this.#additions.get(containerId)?.abort(new DOMException("the pod was deleted", "AbortError"));
-    const record = registry.bury(containerId);
+    this.#additions.get(id)?.abort(new DOMException("the pod was deleted", "AbortError"));
+    const record = registry.bury(id);
     if (record === undefined) return;
     logger.info({ pod: record.pod, addresses: record.addresses }, "deleting a client");
     await withdrawals.withdraw(record.addresses, WITHDRAW_PATIENCE_MS);
   }
 
-  async #check(containerId: string, signal: AbortSignal): Promise<void> {
+  async #check(id: string, signal: AbortSignal): Promise<void> {
     const { registry, networks, view } = this.#options;
     await this.#awaitStart(signal);
-    const record = registry.get(containerId);
+    const record = registry.get(id);
     if (record === undefined) return;
-    const differences = await networks.check(record.netns, clientConfig(record, view));
+    const owner = registry.owner(record.netns) ?? record;
+    const differences = await networks.check(record.netns, clientConfig(owner, view));
     if (differences.length === 0) return;
     const { namespace, name } = record.pod;
     throw new CniError(
       CniErrorCode.differs,
       `the network namespace of pod ${namespace}/${name} is not what it should be: ${differences.join("; ")}`,
-      "the node agent repairs it when its Egress changes, and when the agent starts",
+      "the node agent repairs it within seconds; its log says what hinders it",
     );
   }
 

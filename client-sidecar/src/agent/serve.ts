@@ -17,6 +17,8 @@ import { Binary } from "../installer/binary.ts";
 import { ConfigurationDirectory } from "../installer/configuration-directory.ts";
 import { NodeDirectories } from "../installer/environment.ts";
 import { Installer } from "../installer/installer.ts";
+import { InstallerMetrics } from "../installer/metrics.ts";
+import { nodeEvents } from "../installer/node-events.ts";
 import { Agent } from "./agent.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
 import { KernelPodNetworks } from "./pod-networks.ts";
@@ -26,6 +28,12 @@ const Environment = NodeDirectories.extend({
   NODE_NAME: z.string().describe("the node's name, by the downward API: spec.nodeName"),
   POD_NAME: z.string().describe("the pod's name, by the downward API: metadata.name"),
   POD_NAMESPACE: z.string().describe("the product's namespace, by the downward API: metadata.namespace"),
+  HEALTH_ADDRESS: z
+    .union([z.ipv4(), z.ipv6()])
+    .optional()
+    .describe(
+      "address to serve health and metrics on: the chart's metrics.agentAddress; every one of the node's",
+    ),
   STARTUP_TAINT: z
     .string()
     .min(1)
@@ -64,6 +72,8 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
     binary: new Binary(PLUGIN, join(environment.CNI_BIN_DIR, CNI_PLUGIN)),
     configuration: new ConfigurationDirectory(environment.CNI_CONF_DIR),
     directories: [environment.CNI_BIN_DIR, environment.CNI_CONF_DIR],
+    recordEvent: nodeEvents(events, environment.NODE_NAME),
+    metrics: new InstallerMetrics(registry),
     logger,
   });
   const ready = () => {
@@ -73,7 +83,12 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
   const key = environment.STARTUP_TAINT;
   const nodes = new ResourceClient(transport, NODE_RESOURCE, (raw) => TaintedNode.parse(raw));
   const taint = { nodes, nodeName: environment.NODE_NAME, ready, logger };
-  const health = new HealthServer({ port: HEALTH_PORTS.nodeAgent, logger, registry, ready });
+  const host = environment.HEALTH_ADDRESS;
+  const health = new HealthServer({
+    port: HEALTH_PORTS.nodeAgent,
+    ...(host !== undefined && { host }),
+    ...{ logger, registry, ready },
+  });
   await health.start();
   try {
     await Promise.all([

@@ -41,6 +41,7 @@ export class AgentServer {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#server.once("error", reject).listen(socketPath, resolve);
     await promise;
+    this.#server.on("error", (err) => this.#options.logger.warn({ err }, "cannot accept a connection"));
     chmodSync(socketPath, 0o600);
   }
 
@@ -75,8 +76,9 @@ export class AgentServer {
       await handler(request, signal);
       return { ok: true };
     } catch (error) {
-      const { operation, containerId } = request;
-      const fields = { operation, containerId, err: error };
+      const { operation } = request;
+      const what = "pod" in request ? { pod: request.pod } : { record: request.record };
+      const fields = { operation, ...what, err: error };
       if (error instanceof CniError) logger.warn(fields, "request failed");
       else if (signal.aborted) logger.info(fields, "request was given up by the CNI plugin");
       else logger.error(fields, "request failed unexpectedly");
@@ -97,13 +99,15 @@ function parseRequest(line: string, logger: Logger): AgentRequest | undefined {
 function readLine(socket: Socket): Promise<string | undefined> {
   return new Promise((resolve) => {
     let received = "";
-    socket.setEncoding("utf8");
-    socket.on("data", (chunk: string) => {
+    const onData = (chunk: string) => {
       received += chunk;
       const at = received.indexOf("\n");
-      if (at >= 0) resolve(received.slice(0, at));
-      else if (received.length > MAX_REQUEST_LENGTH) resolve(undefined);
-    });
+      if (at < 0 && received.length <= MAX_REQUEST_LENGTH) return;
+      // What follows is read, so that the end is seen, but not kept.
+      socket.off("data", onData).resume();
+      resolve(at < 0 ? undefined : received.slice(0, at));
+    };
+    socket.setEncoding("utf8").on("data", onData);
     socket.on("close", () => resolve(undefined));
     socket.on("end", () => resolve(undefined));
   });

@@ -156,6 +156,18 @@ describe("the slice writer", () => {
     expect(await asker.ask(gateway, version ?? expect.fail(), AbortSignal.timeout(1_000))).toBe("behind");
   });
 
+  it("has a slice that an earlier release has written say how many clients it has", async () => {
+    const { api, records, seen, writer } = setUp();
+    records.push(client(1));
+    await writer.write(NAT);
+    const { clientCount: _, ...earlier } = api.slice ?? expect.fail();
+    seen.slice = earlier;
+    expect(writer.isInOrder(NAT)).toBe(false);
+    await writer.write(NAT);
+    expect(api.writes).toBe(2);
+    expect(api.slice?.clientCount).toBe(1);
+  });
+
   it("sees that a slice was changed or deleted by somebody else", async () => {
     const { api, records, seen, writer } = setUp();
     records.push(client(1));

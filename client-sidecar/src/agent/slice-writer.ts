@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type EgressClientSlice, type SliceClient, sliceName } from "@egress-nat/crds";
 import { hasCode, type ResourceClient } from "@egress-nat/kube";
 import type { ClientRecord, EgressReference } from "../state/record.ts";
-import { type EgressFacts, egressKey } from "./egress-view.ts";
+import { egressKey, type StoredEgress } from "./egress-view.ts";
 import { desiredSlice, sliceClients } from "./slice.ts";
 
 /** What gateways say over the heartbeat that they have applied. */
@@ -19,7 +19,7 @@ export interface SliceWriterOptions {
   readonly nodeName: string;
   /** The clients that a slice should hold. */
   readonly clientsOf: (reference: EgressReference) => readonly ClientRecord[];
-  readonly egress: (reference: EgressReference) => EgressFacts | undefined;
+  readonly egress: (reference: EgressReference) => StoredEgress | undefined;
   /** The slice as last seen through a watch, perhaps late. */
   readonly seen: (reference: EgressReference) => EgressClientSlice | undefined;
 }
@@ -70,7 +70,7 @@ export class SliceWriter {
     const seen = this.#options.seen(reference);
     const clients = sliceClients(this.#options.clientsOf(reference));
     if (seen === undefined) return clients.length === 0 || this.#options.egress(reference) === undefined;
-    return this.#isOutdated(key, seen) || isDeepStrictEqual(seen.clients, clients);
+    return this.#isOutdated(key, seen) || holds(seen, clients);
   }
 
   #start(key: string, reference: EgressReference): Promise<SliceVersion | undefined> {
@@ -95,7 +95,7 @@ export class SliceWriter {
     return this.#apply(key, owner, clients);
   }
 
-  async #apply(key: string, owner: EgressFacts, clients: SliceClient[]): Promise<SliceVersion> {
+  async #apply(key: string, owner: StoredEgress, clients: SliceClient[]): Promise<SliceVersion> {
     const { client, nodeName } = this.#options;
     const slice = desiredSlice(owner, nodeName, clients);
     this.#attempted.add(key);
@@ -134,9 +134,14 @@ export class SliceWriter {
   }
 }
 
-function isSame(slice: EgressClientSlice, owner: EgressFacts, clients: readonly SliceClient[]): boolean {
+function isSame(slice: EgressClientSlice, owner: StoredEgress, clients: readonly SliceClient[]): boolean {
   const isOwned = slice.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
-  return isOwned && isDeepStrictEqual(slice.clients, clients);
+  return isOwned && holds(slice, clients);
+}
+
+/** Earlier releases did not write how many clients there are. */
+function holds(slice: EgressClientSlice, clients: readonly SliceClient[]): boolean {
+  return slice.clientCount === clients.length && isDeepStrictEqual(slice.clients, clients);
 }
 
 function versionOf({ metadata }: EgressClientSlice): SliceVersion {

@@ -13,7 +13,7 @@ import {
   sliceName,
 } from "@egress-nat/crds";
 import type { ClientRecord } from "../state/record.ts";
-import type { EgressFacts } from "./egress-view.ts";
+import type { StoredEgress } from "./egress-view.ts";
 
 /** An EgressClientSlice as the agent applies it. */
 export type DesiredSlice = Omit<EgressClientSlice, "metadata"> & {
@@ -21,19 +21,23 @@ export type DesiredSlice = Omit<EgressClientSlice, "metadata"> & {
 };
 
 /**
- * The entries of a slice: one per pod, in an order that does not depend on when they were computed. Of two sandboxes of
- * one pod the later holds.
+ * The entries of a slice: one per pod, in an order that does not depend on when they were computed. A pod has the
+ * addresses of all its networks; of two sandboxes of one pod the later holds.
  */
 export function sliceClients(records: Iterable<ClientRecord>): SliceClient[] {
-  const clients = new Map<string, SliceClient>();
-  for (const { pod, addresses, addedAt } of [...records].sort(byAge)) {
-    clients.set(pod.uid, { ...pod, addresses: [...addresses], addedAt });
+  const clients = new Map<string, SliceClient & { readonly containerId: string }>();
+  for (const { containerId, pod, addresses, addedAt } of [...records].sort(byAge)) {
+    const before = clients.get(pod.uid);
+    const others = before?.containerId === containerId ? before.addresses : [];
+    clients.set(pod.uid, { ...pod, addresses: [...others, ...addresses], addedAt, containerId });
   }
-  return [...clients.values()].sort((a, b) => compare(a.uid, b.uid));
+  return [...clients.values()]
+    .map(({ containerId: _, ...client }) => client)
+    .sort((a, b) => compare(a.uid, b.uid));
 }
 
 /** @param egress its owner: the slice is gone when the Egress is */
-export function desiredSlice(egress: EgressFacts, nodeName: string, clients: SliceClient[]): DesiredSlice {
+export function desiredSlice(egress: StoredEgress, nodeName: string, clients: SliceClient[]): DesiredSlice {
   const { namespace, name, uid } = egress.metadata;
   return {
     apiVersion: `${API_GROUP}/${API_VERSION}`,
@@ -54,6 +58,7 @@ export function desiredSlice(egress: EgressFacts, nodeName: string, clients: Sli
     },
     nodeName,
     clients,
+    clientCount: clients.length,
   };
 }
 

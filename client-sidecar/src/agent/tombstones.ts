@@ -24,8 +24,8 @@ export class Tombstones {
   get(address: string): TrustedAddress | undefined {
     if (!this.#state.isTrusted(address)) return undefined;
     const trusted = this.#read(address);
-    const { containerId } = trusted;
-    return containerId !== undefined && this.#state.hasRecord(containerId) ? undefined : trusted;
+    const { record } = trusted;
+    return record !== undefined && this.#state.hasRecord(record) ? undefined : trusted;
   }
 
   /** Adds Egresses whose gateways may trust an address of a client that is gone. */

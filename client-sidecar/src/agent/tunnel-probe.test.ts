@@ -1,10 +1,9 @@
 import { createLogger } from "@egress-nat/program";
-import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import type { ClientRecord } from "../state/record.ts";
+import { agentMetrics } from "../testing/agent-metrics.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
 import type { EgressFacts } from "./egress-view.ts";
-import { AgentMetrics } from "./metrics.ts";
 import type { PodEvent } from "./pod-events.ts";
 import { probeTunnels } from "./tunnel-probe.ts";
 
@@ -23,7 +22,7 @@ function egress(name: string, clientStartup: "WaitForGateway" | "Immediate"): Eg
 function effects() {
   const networks = new FakeNetworks();
   const events: PodEvent[] = [];
-  const metrics = new AgentMetrics(new Registry(), { clients: () => 0, tombstones: () => 0 });
+  const metrics = agentMetrics();
   const logger = createLogger({ name: "test", level: "silent" });
   const counted = async () =>
     (await metrics.tunnelProbes.get()).values.map(({ labels, value }) => [labels.result, value]);

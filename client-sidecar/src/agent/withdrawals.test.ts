@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { NodeState } from "../state/node-state.ts";
+import { recordId } from "../state/record-id.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { locationsIn } from "../testing/locations.ts";
 import type { Answer } from "./acknowledgement.ts";
@@ -61,7 +62,7 @@ afterEach(async () => {
 describe("the address of a client that has ended", () => {
   beforeEach(() => {
     registry.add(clientRecord());
-    state.removeRecord("c0ffee"); // by the CNI plugin: the agent has not heard of it
+    state.removeRecord(recordId(clientRecord())); // by the CNI plugin: the agent has not heard of it
   });
 
   it("waits for a gateway whose program is down, which the log names, and is free when that has let go", async () => {

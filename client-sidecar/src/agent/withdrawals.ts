@@ -69,7 +69,7 @@ export class Withdrawals {
     const tombstone = tombstones.get(address);
     if (tombstone === undefined) return done;
     // A client that only the agent's memory holds would be written into the slice that is to let go of it.
-    if (tombstone.containerId !== undefined) registry.forgetBuried(tombstone.containerId);
+    if (tombstone.record !== undefined) registry.forgetBuried(tombstone.record);
     const until = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
     const held = await Promise.all(tombstone.egresses.map((egress) => this.#holders(egress, until)));
     const names = [...new Set(held.flat())];

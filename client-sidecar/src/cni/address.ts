@@ -25,7 +25,8 @@ export function canonicalAddress(text: string): string | undefined {
  * @returns canonical addresses in the result's order; undefined where an entry is malformed
  */
 export function podAddresses(result: JsonObject): readonly string[] | undefined {
-  const ips = result.ips ?? [];
+  // The text of 0.3.0 says "ip", its libcni "ips".
+  const ips = result.ips ?? result.ip ?? [];
   const interfaces = result.interfaces ?? [];
   if (!Array.isArray(ips) || !Array.isArray(interfaces)) return undefined;
   const addresses = new Set<string>();

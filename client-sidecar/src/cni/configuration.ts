@@ -1,8 +1,8 @@
 /** The network configuration that the container runtime writes to the plugin's stdin. */
 
+import type { Attachment } from "../state/record-id.ts";
 import { podAddresses } from "./address.ts";
 import { CniError, CniErrorCode } from "./error.ts";
-import type { Attachment } from "./invocation.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import { CURRENT_VERSION } from "./version.ts";
 
@@ -38,6 +38,21 @@ export function configurationVersion(configuration: JsonObject): string {
     CniErrorCode.invalidConfiguration,
     "cniVersion is missing from the network configuration, or is no string",
     `write ${CURRENT_VERSION} into the node's CNI configuration`,
+  );
+}
+
+/**
+ * The network's name, by which the runtime tells attachments of one container apart.
+ *
+ * @throws CniError 7 when it is missing or no string
+ */
+export function networkName(configuration: JsonObject): string {
+  const { name } = configuration;
+  if (typeof name === "string") return name;
+  throw new CniError(
+    CniErrorCode.invalidConfiguration,
+    "name is missing from the network configuration, or is no string",
+    "the container runtime takes it from the node's CNI configuration",
   );
 }
 
@@ -86,13 +101,18 @@ export function podAnnotations(configuration: JsonObject): Annotations | undefin
   );
 }
 
+/** An attachment to the network of a configuration. */
+export type AttachmentToNetwork = Pick<Attachment, "containerId" | "ifname">;
+
 /**
- * The attachments that GC is to keep.
+ * The attachments to this network that GC is to keep.
  *
  * @throws CniError 7 when they are missing or malformed: nothing is removed on a guess
  */
-export function validAttachments(configuration: JsonObject): readonly Attachment[] {
-  const list = configuration["cni.dev/valid-attachments"];
+export function validAttachments(configuration: JsonObject): readonly AttachmentToNetwork[] {
+  const key = "cni.dev/valid-attachments";
+  // Go writes a list that was never made as null: a network without attachments.
+  const list = configuration[key] === null ? [] : configuration[key];
   if (Array.isArray(list)) {
     const attachments = list.map((entry) => {
       const { containerID: containerId, ifname } = isObject(entry) ? entry : {};
@@ -104,7 +124,7 @@ export function validAttachments(configuration: JsonObject): readonly Attachment
   }
   throw new CniError(
     CniErrorCode.invalidConfiguration,
-    "cni.dev/valid-attachments is missing from the network configuration, or malformed",
+    `${key} is missing from the network configuration, or malformed`,
     'each entry needs "containerID" and "ifname"',
   );
 }

@@ -8,11 +8,6 @@ export type Command = (typeof COMMANDS)[number];
 /** `CNI_*` variables, as the container runtime sets them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface Attachment {
-  readonly containerId: string;
-  readonly ifname: string;
-}
-
 /** The pod that the container runtime names in CNI_ARGS. */
 export interface PodReference {
   readonly namespace: string;

@@ -12,6 +12,9 @@ import type { AgentReply } from "./protocol.ts";
 const CAPABILITY = "io.kubernetes.cri.pod-annotations";
 const CLIENT = { "egress.coil.cybozu.com/internet": "nat" };
 
+/** Of the client that {@link ENVIRONMENT} names. */
+const RECORD = "c0ffee:eth0:pods";
+
 const ENVIRONMENT = {
   CNI_COMMAND: "ADD",
   CNI_CONTAINERID: "c0ffee",
@@ -59,7 +62,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function startAgent(reply: AgentReply | "breaks" = { ok: true }): Promise<FakeAgent> {
+async function startAgent(reply: AgentReply | "breaks" | "hangs" = { ok: true }): Promise<FakeAgent> {
   agent = await FakeAgent.start(join(locationsIn(folder).runDirectory, "agent.sock"), reply);
   return agent;
 }
@@ -89,6 +92,30 @@ describe("ADD of a pod that is no client", () => {
     expect(await run(configuration(annotations))).toEqual({ exitCode: 0, result: RESULT });
   });
 
+  it("is mentioned to the agent where an annotation was meant for it, by the look of its key", async () => {
+    const { requests } = await startAgent();
+    const annotations = { "egres.coil.cybozu.com/internet": "nat", "example.com/a": "b" };
+    expect(await run(configuration(annotations))).toEqual({ exitCode: 0, result: RESULT });
+    expect(requests).toEqual([
+      {
+        operation: "mention",
+        pod: { namespace: "apps", name: "web", uid: "u-1" },
+        keys: ["egres.coil.cybozu.com/internet"],
+      },
+    ]);
+  });
+
+  it.each([
+    ["is not there", undefined],
+    ["refuses it", { ok: false, code: 6, message: "not what this version expects" } as const],
+    ["breaks the connection", "breaks" as const],
+    ["does not answer", "hangs" as const],
+  ])("starts all the same when the agent %s", async (_, reply) => {
+    if (reply !== undefined) await startAgent(reply);
+    const added = await run(configuration({ "egres.coil.cybozu.com/internet": "nat" }));
+    expect(added).toEqual({ exitCode: 0, result: RESULT });
+  });
+
   it("is refused an address that a gateway may still trust", async () => {
     state.writeTrusted({ address: "fd00:244::5", egresses: [] });
     const { exitCode, result } = await run(configuration(null));
@@ -113,7 +140,7 @@ describe("ADD of a pod that is no client", () => {
     expect(await run(configuration(undefined), { CNI_ARGS: "" })).toEqual({ exitCode: 0, result: RESULT });
   });
 
-  it.each(["0.3.1", "0.4.0", "1.0.0", "1.1.0"])(
+  it.each(["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"])(
     "works with a configuration of version %s",
     async (cniVersion) => {
       const prevResult = {
@@ -130,6 +157,21 @@ describe("ADD of a pod that is no client", () => {
 });
 
 describe("ADD of a client", () => {
+  it.each(["ips", "ip"])(
+    "of version 0.3.0 has the addresses in %s: libcni and the specification differ",
+    async (key) => {
+      const { requests } = await startAgent();
+      const prevResult = {
+        cniVersion: "0.3.0",
+        interfaces: RESULT.interfaces,
+        [key]: [{ version: "4", address: "10.244.0.5/24", interface: 1 }],
+      };
+      const added = await run(configuration(CLIENT, { cniVersion: "0.3.0", prevResult }));
+      expect(added).toEqual({ exitCode: 0, result: prevResult });
+      expect(requests).toMatchObject([{ addresses: ["10.244.0.5"] }]);
+    },
+  );
+
   it("hands the agent the pod, its canonical addresses and those annotations that concern it", async () => {
     const { requests } = await startAgent();
     const added = await run(configuration({ ...CLIENT, "example.com/secret": "x" }));
@@ -137,6 +179,7 @@ describe("ADD of a client", () => {
     expect(requests).toEqual([
       {
         operation: "add",
+        network: "pods",
         containerId: "c0ffee",
         netns: "/run/netns/cni-1",
         ifname: "eth0",
@@ -144,6 +187,15 @@ describe("ADD of a client", () => {
         addresses: ["10.244.0.5", "fd00:244::5"],
         annotations: CLIENT,
       },
+    ]);
+  });
+
+  it("is mentioned for another annotation that it has got wrong", async () => {
+    const { requests } = await startAgent();
+    await run(configuration({ ...CLIENT, "coil.cybozu.com/office": "nat" }));
+    expect(requests).toMatchObject([
+      { operation: "add", annotations: CLIENT },
+      { operation: "mention", keys: ["coil.cybozu.com/office"] },
     ]);
   });
 
@@ -216,10 +268,36 @@ describe("DEL", () => {
 
   it("of a client tells the agent, and leaves the rest to it", async () => {
     const { requests } = await startAgent();
-    state.writeRecord(clientRecord({ containerId: "c0ffee" }));
+    state.writeRecord(clientRecord());
     expect((await run({}, { CNI_COMMAND: "DEL", CNI_NETNS: "" })).exitCode).toBe(0);
-    expect(requests).toEqual([{ operation: "delete", containerId: "c0ffee" }]);
-    expect(state.hasRecord("c0ffee")).toBe(true);
+    expect(requests).toEqual([{ operation: "delete", record: RECORD }]);
+    expect(state.hasRecord(RECORD)).toBe(true);
+  });
+
+  it.each([
+    ["the network and the interface that it names", { name: "pods" }, { CNI_IFNAME: "eth0" }, [RECORD]],
+    ["another network", { name: "storage" }, { CNI_IFNAME: "net1" }, ["c0ffee:net1:storage"]],
+    ["the interface, where it names no network", {}, { CNI_IFNAME: "eth0" }, [RECORD]],
+    ["all of the container, where it names nothing", {}, { CNI_IFNAME: "" }, ["c0ffee:net1:storage", RECORD]],
+    ["nothing, where the network is not one of the container's", { name: "other" }, {}, []],
+  ])("ends the client of %s", async (_, stdin, environment, records) => {
+    const { requests } = await startAgent();
+    state.writeRecord(clientRecord());
+    state.writeRecord(clientRecord({ network: "storage", ifname: "net1" }));
+    state.writeRecord(clientRecord({ containerId: "c0ffee2" }));
+    await run(stdin, { CNI_COMMAND: "DEL", ...environment });
+    const ended = requests.map((request) => (request.operation === "delete" ? request.record : request));
+    expect(ended.toSorted()).toEqual(records.toSorted());
+  });
+
+  it("knows a client of the version before, which has kept no network, by its container and interface", async () => {
+    const { requests } = await startAgent();
+    const { network: _, ...record } = clientRecord();
+    state.writeRecord(record);
+    await run(configuration(null, { name: "storage" }), { CNI_COMMAND: "DEL", CNI_IFNAME: "net1" });
+    expect(requests).toEqual([]);
+    await run(configuration(null), { CNI_COMMAND: "DEL" });
+    expect(requests).toEqual([{ operation: "delete", record: "c0ffee" }]);
   });
 
   it.each([
@@ -228,10 +306,10 @@ describe("DEL", () => {
   ])("succeeds when the agent %s, and keeps the addresses out of use", async (_, reply) => {
     if (reply !== undefined) await startAgent(reply);
     const address = "10.244.0.5";
-    state.writeTrusted({ address, containerId: "c0ffee", egresses: [] });
-    state.writeRecord(clientRecord({ containerId: "c0ffee", addresses: [address] }));
+    state.writeTrusted({ address, record: RECORD, egresses: [] });
+    state.writeRecord(clientRecord({ addresses: [address] }));
     expect(await run("not even JSON", { CNI_COMMAND: "DEL" })).toEqual({ exitCode: 0, result: undefined });
-    expect(state.hasRecord("c0ffee")).toBe(false);
+    expect(state.hasRecord(RECORD)).toBe(false);
     expect((await run(configuration(null))).result).toMatchObject({ code: 11 });
   });
 });
@@ -245,7 +323,7 @@ describe("CHECK", () => {
 
   it("of a client reports what the agent finds", async () => {
     await startAgent({ ok: false, code: 101, message: "a route is missing" });
-    state.writeRecord(clientRecord({ containerId: "c0ffee" }));
+    state.writeRecord(clientRecord());
     expect(await run(configuration(null), CHECK)).toMatchObject({
       exitCode: 1,
       result: { code: 101, msg: "a route is missing" },
@@ -265,13 +343,35 @@ describe("GC", () => {
       exitCode: 0,
       result: undefined,
     });
-    expect(requests).toEqual([{ operation: "delete", containerId: "stale" }]);
+    expect(requests).toEqual([{ operation: "delete", record: "stale:eth0:pods" }]);
+  });
+
+  it("leaves the clients of other networks alone, and those whose network an earlier version has not kept", async () => {
+    const { requests } = await startAgent();
+    const { network: _, ...former } = clientRecord({ containerId: "former" });
+    for (const record of [clientRecord({ network: "storage" }), former, clientRecord()]) {
+      state.writeRecord(record);
+    }
+    expect(await run(of([{ containerID: "c0ffee", ifname: "net1" }]), GC)).toMatchObject({ exitCode: 0 });
+    expect(requests).toEqual([{ operation: "delete", record: RECORD }]);
+  });
+
+  it("takes null for an empty list, as Go writes one", async () => {
+    const { requests } = await startAgent();
+    state.writeRecord(clientRecord());
+    expect(await run(of(null), GC)).toEqual({ exitCode: 0, result: undefined });
+    expect(requests).toEqual([{ operation: "delete", record: RECORD }]);
   });
 
   it.each([[undefined], ["x"], [[{}]]])("deletes nothing where the list is %j", async (attachments) => {
-    state.writeRecord(clientRecord({ containerId: "kept" }));
+    state.writeRecord(clientRecord());
     expect(await run(of(attachments), GC)).toMatchObject({ exitCode: 1, result: { code: 7 } });
-    expect(state.hasRecord("kept")).toBe(true);
+    expect(state.hasRecord(RECORD)).toBe(true);
+  });
+
+  it("deletes nothing where the network has no name", async () => {
+    const nameless = { ...of([]), name: undefined };
+    expect(await run(nameless, GC)).toMatchObject({ exitCode: 1, result: { code: 7 } });
   });
 });
 
@@ -290,7 +390,7 @@ describe("VERSION", () => {
   ])("answers %j", async (stdin, cniVersion) => {
     expect(await run(stdin, { CNI_COMMAND: "VERSION" })).toEqual({
       exitCode: 0,
-      result: { cniVersion, supportedVersions: ["0.3.1", "0.4.0", "1.0.0", "1.1.0"] },
+      result: { cniVersion, supportedVersions: ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"] },
     });
   });
 });
@@ -332,6 +432,13 @@ describe("malformed input", () => {
     ],
     ["GC in 1.0.0", good, { CNI_COMMAND: "GC" }, 1, /no command GC/],
     ["STATUS in 1.0.0", good, { CNI_COMMAND: "STATUS" }, 1, /no command STATUS/],
+    [
+      "a client's network without a name",
+      configuration(CLIENT, { name: undefined }),
+      {},
+      7,
+      /name is missing/,
+    ],
     ["no prevResult", configuration(null, { prevResult: undefined }), {}, 7, /prevResult is missing/],
     ["a string for prevResult", configuration(null, { prevResult: "x" }), {}, 7, /prevResult/],
     ["no list for ips", configuration(null, { prevResult: { ips: {} } }), {}, 7, /malformed address/],

@@ -8,10 +8,12 @@ import {
   RUN_DIRECTORY,
 } from "@egress-nat/crds/names";
 import { NODE_LOCATIONS, NodeState, type StateLocations } from "../state/node-state.ts";
+import type { Attachment } from "../state/record-id.ts";
 import { AGENT_REMEDY, callAgent } from "./agent-call.ts";
 import {
   type Annotations,
   configurationVersion,
+  networkName,
   parseConfiguration,
   podAnnotations,
   previousResult,
@@ -30,6 +32,7 @@ import {
   parsePod,
 } from "./invocation.ts";
 import type { JsonObject } from "./json.ts";
+import { isLookalike } from "./lookalike.ts";
 import type { AddRequest, AgentRequest } from "./protocol.ts";
 import { assertVersion, CURRENT_VERSION, SUPPORTED_VERSIONS } from "./version.ts";
 
@@ -39,6 +42,9 @@ const ADD_TIMEOUT_MS = 60_000;
 /** Beyond it the agent withdraws the addresses when it can. */
 const DELETE_TIMEOUT_MS = 5_000;
 const CHECK_TIMEOUT_MS = 10_000;
+
+/** The agent answers at once, or the pod starts without. */
+const MENTION_TIMEOUT_MS = 500;
 
 /** What the runtime sees of one execution. */
 export interface Outcome {
@@ -71,7 +77,7 @@ export async function runPlugin(
   }
 }
 
-/** DEL needs nothing from it but the version for an error, and must not fail for it. */
+/** DEL needs nothing from it but the network's name, where it is there, and must not fail for it. */
 function readConfiguration(command: Command, stdin: string): JsonObject {
   try {
     return parseConfiguration(stdin);
@@ -96,7 +102,7 @@ class Plugin {
 
   async run(command: Command): Promise<JsonObject | undefined> {
     if (command === "VERSION") return this.#version();
-    if (command === "DEL") return this.#delete(parseContainerId(this.#environment));
+    if (command === "DEL") return this.#delete();
     assertVersion(configurationVersion(this.#configuration), command);
     switch (command) {
       case "ADD":
@@ -127,7 +133,10 @@ class Plugin {
     const annotations = podAnnotations(this.#configuration);
     assertFree(this.#state, addresses);
     const concerns = annotations === undefined ? undefined : concerning(annotations);
-    if (concerns !== undefined && Object.keys(concerns).length === 0) return value;
+    if (concerns !== undefined && Object.keys(concerns).length === 0) {
+      await this.#mention(pod, annotations);
+      return value;
+    }
     if (pod === undefined) {
       if (concerns === undefined) return value; // no Kubernetes pod: nothing in it can opt in
       throw new CniError(
@@ -136,9 +145,18 @@ class Plugin {
         "the container runtime sets it: containerd and CRI-O do",
       );
     }
-    const request = { operation: "add", containerId, netns, ifname, pod, addresses } as const;
+    const network = networkName(this.#configuration);
+    const request = { operation: "add", network, containerId, netns, ifname, pod, addresses } as const;
     await this.#askForAdd(concerns === undefined ? request : { ...request, annotations: concerns });
+    await this.#mention(pod, annotations);
     return value;
+  }
+
+  /** No pod is held up by it: an agent that does not answer says nothing. */
+  async #mention(pod: PodReference | undefined, annotations: Annotations = {}): Promise<void> {
+    const keys = Object.keys(annotations).filter(isLookalike);
+    if (pod === undefined || keys.length === 0) return;
+    await this.#call({ operation: "mention", pod, keys }, MENTION_TIMEOUT_MS).catch(() => undefined);
   }
 
   async #askForAdd(request: AddRequest): Promise<void> {
@@ -151,32 +169,49 @@ class Plugin {
   }
 
   /** Always succeeds: where the agent does not answer, the addresses stay out of use until it has withdrawn them. */
-  async #delete(containerId: string): Promise<undefined> {
-    if (!this.#state.hasRecord(containerId)) return;
+  async #delete(): Promise<undefined> {
+    await Promise.all(this.#records().map((record) => this.#end(record)));
+  }
+
+  async #end(record: string): Promise<void> {
     try {
-      await this.#call({ operation: "delete", containerId }, DELETE_TIMEOUT_MS);
+      await this.#call({ operation: "delete", record }, DELETE_TIMEOUT_MS);
     } catch {
-      this.#state.removeRecord(containerId);
+      this.#state.removeRecord(record);
     }
   }
 
   async #check(): Promise<undefined> {
-    const containerId = parseContainerId(this.#environment);
     parseNetns(this.#environment);
     parseIfname(this.#environment);
     previousResult(this.#configuration);
-    if (!this.#state.hasRecord(containerId)) return;
-    await this.#ask(
-      { operation: "check", containerId },
-      CHECK_TIMEOUT_MS,
-      "the pod is a client of an Egress",
-    );
+    for (const record of this.#records()) {
+      await this.#ask({ operation: "check", record }, CHECK_TIMEOUT_MS, "the pod is a client of an Egress");
+    }
   }
 
+  /** The clients of other networks are the business of their own GC. */
   async #collectGarbage(): Promise<undefined> {
-    const valid = new Set(validAttachments(this.#configuration).map(({ containerId }) => containerId));
-    const stale = this.#state.recordIds().filter((containerId) => !valid.has(containerId));
-    await Promise.all(stale.map((containerId) => this.#delete(containerId)));
+    const network = networkName(this.#configuration);
+    const valid = validAttachments(this.#configuration);
+    const stale = this.#state.recordIds().filter((id) => {
+      const record = this.#state.attachment(id);
+      return record.network === network && !valid.some((kept) => mayBeSame(kept, record));
+    });
+    await Promise.all(stale.map((record) => this.#end(record)));
+  }
+
+  /** Of the attachment that DEL or CHECK names. What the runtime does not tell of it excludes none. */
+  #records(): readonly string[] {
+    const containerId = parseContainerId(this.#environment);
+    const { CNI_IFNAME: ifname = "" } = this.#environment;
+    const { name: network } = this.#configuration;
+    const named: Partial<Attachment> = {
+      containerId,
+      ...(ifname !== "" && { ifname }),
+      ...(typeof network === "string" && { network }),
+    };
+    return this.#state.recordIdsOf(containerId).filter((id) => mayBeSame(this.#state.attachment(id), named));
   }
 
   async #ask(request: AgentRequest, timeoutMs: number, why: string): Promise<void> {
@@ -196,6 +231,13 @@ class Plugin {
   async #call(request: AgentRequest, timeoutMs: number): Promise<void> {
     await callAgent(this.#socketPath, request, timeoutMs);
   }
+}
+
+/** Whether two descriptions may be of one attachment: nothing that both say of it differs. */
+function mayBeSame(a: Partial<Attachment>, b: Partial<Attachment>): boolean {
+  return (["network", "containerId", "ifname"] as const).every(
+    (key) => a[key] === undefined || b[key] === undefined || a[key] === b[key],
+  );
 }
 
 function concerning(annotations: Annotations): Annotations {

@@ -5,6 +5,8 @@ import type { PodReference } from "./invocation.ts";
 
 export interface AddRequest {
   readonly operation: "add";
+  /** `name` of the network configuration. */
+  readonly network: string;
   readonly containerId: string;
   readonly netns: string;
   readonly ifname: string;
@@ -17,15 +19,25 @@ export interface AddRequest {
 
 export interface DeleteRequest {
   readonly operation: "delete";
-  readonly containerId: string;
+  /** Id of the client's record. */
+  readonly record: string;
 }
 
 export interface CheckRequest {
   readonly operation: "check";
-  readonly containerId: string;
+  /** Id of the client's record. */
+  readonly record: string;
 }
 
-export type AgentRequest = AddRequest | DeleteRequest | CheckRequest;
+/** A pod has annotations that look as if they were meant for this product: somebody should hear of it. */
+export interface MentionRequest {
+  readonly operation: "mention";
+  readonly pod: PodReference;
+  /** Keys of the annotations. */
+  readonly keys: readonly string[];
+}
+
+export type AgentRequest = AddRequest | DeleteRequest | CheckRequest | MentionRequest;
 
 export type AgentReply =
   | { readonly ok: true }

@@ -3,8 +3,8 @@
 import { CniError, CniErrorCode } from "./error.ts";
 import type { Command } from "./invocation.ts";
 
-/** Oldest first. Results before 0.3.1 have another shape, and a chain needs prevResult. */
-export const SUPPORTED_VERSIONS: readonly string[] = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
+/** Oldest first. Before 0.3.0 results have another shape, and there is no prevResult, which a chain needs. */
+export const SUPPORTED_VERSIONS: readonly string[] = ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
 /** What the plugin speaks when the configuration does not say. */
 export const CURRENT_VERSION = "1.1.0";

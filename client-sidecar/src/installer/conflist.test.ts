@@ -61,12 +61,52 @@ describe("inserting the plugin", () => {
     [`{"cniVersion":"1.0.0","name":"n","plugins":[{}]}`, /type/],
     [`{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"egress-nat"}]}`, /needs one before it/],
     [`{"name":"n","plugins":[{"type":"bridge"}]}`, /cniVersion/],
-    [`{"cniVersion":"0.2.0","name":"n","plugins":[{"type":"bridge"}]}`, /0\.2\.0 is not one of 0\.3\.1/],
+    [`{"cniVersion":"0.2.0","name":"n","plugins":[{"type":"bridge"}]}`, /0\.2\.0 is not one of 0\.3\.0/],
     [`{"cniVersion":"2.0.0","name":"n","plugins":[{"type":"bridge"}]}`, /2\.0\.0 is not one of/],
-    [`{"cniVersion":"1.0.0","cniVersions":["9.9.9"],"name":"n","plugins":[{"type":"bridge"}]}`, /9\.9\.9/],
+    [`{"cniVersions":["9.9.9"],"name":"n","plugins":[{"type":"bridge"}]}`, /9\.9\.9 is not one of/],
+    [
+      `{"cniVersion":"0.2.0","cniVersions":["0.1.0"],"name":"n","plugins":[{"type":"bridge"}]}`,
+      /0\.2\.0, 0\.1/,
+    ],
+    [
+      `{"cniVersion":"1.0.0","cniVersions":["newest"],"name":"n","plugins":[{"type":"x"}]}`,
+      /no version: .*newest/,
+    ],
   ])("refuses %s, and says why", (text, message) => {
     expect(() => insertPlugin(text, "10-x.conflist")).toThrow(message);
     expect(() => insertPlugin(text, "10-x.conflist")).toThrow(/10-x\.conflist/);
+  });
+});
+
+describe("networks whose configuration is of version 0.3.0", () => {
+  it.each([
+    [
+      "Antrea",
+      `{"cniVersion":"0.3.0","name":"antrea","plugins":[{"type":"antrea","ipam":{"type":"host-local"}},{"type":"portmap","capabilities":{"portMappings":true}},{"type":"bandwidth","capabilities":{"bandwidth":true}}]}`,
+    ],
+    [
+      "Azure CNI",
+      `{"cniVersion":"0.3.0","name":"azure","adapterName":"","plugins":[{"type":"azure-vnet","mode":"transparent","ipsToRouteViaHost":["169.254.20.10"],"ipam":{"type":"azure-vnet-ipam"}},{"type":"portmap","capabilities":{"portMappings":true},"snat":true}]}`,
+    ],
+    [
+      "kube-router",
+      `{"cniVersion":"0.3.0","name":"mynet","plugins":[{"name":"kubernetes","type":"bridge","bridge":"kube-bridge","isDefaultGateway":true,"ipam":{"type":"host-local"}}]}`,
+    ],
+  ])("are joined: %s", (_, text) => {
+    expect(JSON.parse(insertPlugin(text, "10-x.conflist")).plugins.at(-1)).toEqual(ENTRY);
+  });
+});
+
+describe("a list that names several versions", () => {
+  it.each([
+    ["the highest of them", `"cniVersion":"0.3.1","cniVersions":["0.4.0","1.0.0"]`],
+    ["one that is not the newest", `"cniVersion":"1.0.0","cniVersions":["9.9.9"]`],
+    ["one in spite of a newer cniVersion", `"cniVersion":"9.9.9","cniVersions":["1.1.0"]`],
+    ["one in spite of older ones", `"cniVersion":"0.2.0","cniVersions":["0.1.0","0.4.0"]`],
+    ["one without cniVersion", `"cniVersions":["1.0.0"]`],
+  ])("is joined where a runtime runs it with %s that it knows", (_, versions) => {
+    const text = `{${versions},"name":"n","plugins":[{"type":"bridge"}]}`;
+    expect(JSON.parse(insertPlugin(text, "x")).plugins).toEqual([{ type: "bridge" }, ENTRY]);
   });
 });
 

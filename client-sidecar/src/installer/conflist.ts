@@ -7,6 +7,7 @@ import { ANNOTATIONS_CAPABILITY } from "../cni/configuration.ts";
 import { SUPPORTED_VERSIONS } from "../cni/version.ts";
 import { InstallError } from "./error.ts";
 import { arrayElements } from "./json-text.ts";
+import { versionInUse } from "./version-in-use.ts";
 
 /** What a CNI configuration says of the plugin. */
 const ENTRY = { type: CNI_PLUGIN, capabilities: { [ANNOTATIONS_CAPABILITY]: true } };
@@ -14,7 +15,7 @@ const ENTRY = { type: CNI_PLUGIN, capabilities: { [ANNOTATIONS_CAPABILITY]: true
 const Plugin = z.looseObject({ type: z.string() });
 
 const ConfigurationList = z.looseObject({
-  cniVersion: z.string(),
+  cniVersion: z.string().default(""),
   cniVersions: z.array(z.string()).optional(),
   name: z.string(),
   plugins: z.array(Plugin).min(1),
@@ -88,13 +89,21 @@ function parseList(
   { anyVersion = false } = {},
 ): z.infer<typeof ConfigurationList> {
   const list = parse(ConfigurationList, text, file);
-  const versions = [list.cniVersion, ...(list.cniVersions ?? [])];
-  const unknown = versions.find((version) => !SUPPORTED_VERSIONS.includes(version));
-  if (unknown === undefined || anyVersion) return list;
+  if (anyVersion) return list;
+  const version = versionInUse(list);
+  if (version === undefined) {
+    throw unsupported(file, `cniVersion or cniVersions holds what is no version: ${versionsOf(list)}`);
+  }
+  if (SUPPORTED_VERSIONS.includes(version)) return list;
   throw unsupported(
     file,
-    `its cniVersion ${unknown} is not one of ${SUPPORTED_VERSIONS.join(", ")}: every pod of the node would fail`,
+    `its cniVersion ${versionsOf(list)} is not one of ${SUPPORTED_VERSIONS.join(", ")}: every pod of the node would fail`,
   );
+}
+
+function versionsOf({ cniVersion, cniVersions = [] }: z.infer<typeof ConfigurationList>): string {
+  const stated = [cniVersion, ...cniVersions].filter((version) => version !== "");
+  return stated.length === 0 ? "(none, which means 0.1.0)" : stated.join(", ");
 }
 
 function parse<T>(schema: z.ZodType<T>, text: string, file: string): T {

@@ -1,14 +1,20 @@
 import { once } from "node:events";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Clock, systemClock } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { Binary } from "./binary.ts";
 import { ConfigurationDirectory } from "./configuration-directory.ts";
+import { Contest } from "./contest.ts";
 import { Installer } from "./installer.ts";
+import { InstallerMetrics } from "./metrics.ts";
 import { installModules } from "./modules.ts";
+import type { NodeEvent } from "./node-events.ts";
 import { uninstall } from "./uninstall.ts";
 
 const logger = createLogger({ name: "test", level: "silent" });
@@ -109,13 +115,92 @@ describe("the configuration", () => {
 });
 
 describe("the installer", () => {
-  it("puts the plugin in place as soon as there is a network, and back when another program rewrites it", async () => {
-    const installer = new Installer({
+  let events: NodeEvent[];
+  let registry: Registry;
+
+  beforeEach(() => {
+    [events, registry] = [[], new Registry()];
+  });
+
+  const installerAt = (clock?: Clock) =>
+    new Installer({
       binary: new Binary(source, join(bin, "egress-nat")),
       configuration: new ConfigurationDirectory(conf),
       directories: [bin, conf],
+      recordEvent: (event) => events.push(event),
+      metrics: new InstallerMetrics(registry),
       logger,
+      ...(clock && { clock }),
     });
+  const metric = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values[0]?.value;
+
+  it("says on the node that its configuration cannot be joined, and is not ready", async () => {
+    const file = join(conf, "10-pods.conflist");
+    await writeFile(file, LIST.replace("1.0.0", "0.2.0"));
+    const installer = installerAt();
+    const ended = new AbortController();
+    const running = installer.run(ended.signal);
+    const why = /cannot add the plugin to 10-pods\.conflist: its cniVersion 0\.2\.0 is not one of/;
+    await vi.waitFor(() => expect(installer.check.reasons[0]).toMatch(why), EVENTUALLY);
+    expect(events[0]).toMatchObject({
+      type: "Warning",
+      reason: "CniPluginNotInstalled",
+      message: expect.stringMatching(
+        /0\.2\.0.*; clients that start on this node may have no gateway and no guard/,
+      ),
+    });
+    expect(await metric("egress_nat_agent_cni_plugin_in_place")).toBe(0);
+    await writeFile(file, LIST);
+    await vi.waitFor(() => expect(installer.check.ok).toBe(true), EVENTUALLY);
+    expect(await metric("egress_nat_agent_cni_plugin_in_place")).toBe(1);
+    ended.abort();
+    await running;
+  });
+
+  it("names the setting where another program rewrites the configuration without end, and insists less and less", async () => {
+    const file = join(conf, "05-cilium.conflist");
+    await writeFile(file, LIST);
+    new ConfigurationDirectory(conf).insert(); // by an agent before this one
+    let time = 0;
+    const installer = installerAt({ now: () => time, after: systemClock.after });
+    const ended = new AbortController();
+    const running = installer.run(ended.signal);
+    let rewrites = 0;
+    const cilium = setInterval(() => {
+      if (!readFileSync(file, "utf8").includes("egress-nat")) return;
+      writeFileSync(join(folder, "new"), LIST);
+      renameSync(join(folder, "new"), file);
+      rewrites += 1;
+    }, 2);
+    onTestFinished(() => clearInterval(cilium));
+    await vi.waitFor(() => expect(events).not.toEqual([]), EVENTUALLY);
+    expect(installer.check).toMatchObject({
+      ok: false,
+      reasons: [expect.stringMatching(/cni\.exclusive=false/)],
+    });
+    expect(events[0]).toMatchObject({
+      type: "Warning",
+      reason: "CniPluginTakenOut",
+      message: expect.stringMatching(/out of 05-cilium\.conflist again and again.*cni-exclusive: "false"/),
+    });
+    expect(await metric("egress_nat_agent_cni_rewrites_total")).toBeGreaterThanOrEqual(5);
+    expect(await metric("egress_nat_agent_cni_plugin_in_place")).toBe(0);
+    await vi.waitFor(() => expect(rewrites).toBeGreaterThanOrEqual(6), EVENTUALLY);
+    clearInterval(cilium); // somebody has set it
+    await vi.waitFor(
+      async () => expect(await pluginsIn("05-cilium.conflist")).toContain("egress-nat"),
+      EVENTUALLY,
+    );
+    expect(installer.check.ok).toBe(false);
+    time += 11 * 60_000;
+    await writeFile(join(conf, "unrelated"), "");
+    await vi.waitFor(() => expect(installer.check.ok).toBe(true), EVENTUALLY);
+    ended.abort();
+    await running;
+  });
+
+  it("puts the plugin in place as soon as there is a network, and back when another program rewrites it", async () => {
+    const installer = installerAt();
     const ended = new AbortController();
     const running = installer.run(ended.signal);
     await vi.waitFor(
@@ -141,6 +226,32 @@ describe("the installer", () => {
     ended.abort();
     await running;
     expect(await pluginsIn("05-first.conflist")).toContain("egress-nat");
+  });
+});
+
+describe("a contest about the configuration", () => {
+  it("is one that goes on for minutes, and is left alone for ever longer, a minute at most", () => {
+    let time = 0;
+    const contest = new Contest({ now: () => time, after: () => expect.fail() });
+    const pauses = Array.from({ length: 14 }, () => {
+      contest.count();
+      time += 1_000;
+      return contest.pauseMs / 1_000;
+    });
+    expect(pauses).toEqual([0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
+    expect(contest.isEndless).toBe(true);
+    time += 10 * 60_000;
+    expect([contest.isEndless, contest.pauseMs]).toEqual([false, 0]);
+  });
+
+  it("is none where a network is upgraded once in a while", () => {
+    let time = 0;
+    const contest = new Contest({ now: () => time, after: () => expect.fail() });
+    for (let count = 0; count < 100; count++) {
+      contest.count();
+      time += 3 * 60_000;
+      expect(contest.isEndless).toBe(false);
+    }
   });
 });
 

@@ -2,32 +2,46 @@
 
 import { type FSWatcher, watch } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
+import type { Clock } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import type { Binary } from "./binary.ts";
 import type { ConfigurationDirectory } from "./configuration-directory.ts";
+import { Contest } from "./contest.ts";
+import { InstallError } from "./error.ts";
+import type { InstallerMetrics } from "./metrics.ts";
+import type { RecordNodeEvent } from "./node-events.ts";
 
 /** A watch can miss a change (a directory that was replaced, an overflow of inotify's queue). */
 const RECHECK_MS = 10_000;
+
+/** An older plugin may be there still, which guards them. */
+const MAY_BE_UNGUARDED = "clients that start on this node may have no gateway and no guard";
 
 export interface InstallerOptions {
   readonly binary: Pick<Binary, "install">;
   readonly configuration: Pick<ConfigurationDirectory, "insert">;
   /** Directories in which another program may undo what was installed. */
   readonly directories: readonly string[];
+  readonly recordEvent: RecordNodeEvent;
+  readonly metrics: InstallerMetrics;
   readonly logger: Logger;
+  readonly clock?: Clock;
 }
 
 /** Puts the plugin in place, and puts it back whenever another program rewrites the configuration. */
 export class Installer {
   readonly #options: InstallerOptions;
+  readonly #contest: Contest;
+  #hasBeenInPlace = false;
   #check: Check = { ok: false, reasons: ["the CNI plugin is not installed yet"] };
   #changed = Promise.withResolvers<void>();
 
   constructor(options: InstallerOptions) {
     this.#options = options;
+    this.#contest = new Contest(options.clock);
   }
 
-  /** Whether the plugin was in place when last looked at. */
+  /** Whether the plugin was in place when last looked at, and is left there. */
   get check(): Check {
     return this.#check;
   }
@@ -39,6 +53,7 @@ export class Installer {
       while (!signal.aborted) {
         this.#changed = Promise.withResolvers<void>();
         await this.#install();
+        await pause(this.#contest.pauseMs, undefined, { signal }).catch(() => undefined);
         const timer = new AbortController();
         await Promise.race([
           this.#changed.promise,
@@ -54,26 +69,54 @@ export class Installer {
   }
 
   async #install(): Promise<void> {
-    const { binary, configuration, logger } = this.#options;
+    const { binary, configuration, metrics, logger } = this.#options;
     try {
       // In this order: a runtime must never find the name of a plugin that is not there.
       if (await binary.install()) logger.info("installed the CNI plugin");
       const file = configuration.insert();
-      if (file !== undefined && this.#check.ok) {
-        logger.warn(
-          { file },
-          "inserted the CNI plugin again after another program had taken it out: pods that started in between have no " +
-            "gateway and no guard, whatever their annotations say; start them anew",
-        );
-      } else if (file !== undefined) {
-        logger.info({ file }, "inserted the CNI plugin into the node's configuration");
-      }
-      this.#check = { ok: true, reasons: [] };
+      if (file !== undefined) this.#sayInserted(file);
+      this.#hasBeenInPlace = true;
+      if (!this.#contest.isEndless) this.#check = { ok: true, reasons: [] };
     } catch (err) {
-      const message = err instanceof Error ? err.message : String(err);
-      if (this.#check.reasons[0] !== message) logger.error({ err }, "cannot install the CNI plugin");
-      this.#check = { ok: false, reasons: [message] };
+      this.#sayMissing(err);
     }
+    metrics.inPlace.set(this.#check.ok ? 1 : 0);
+  }
+
+  #sayInserted(file: string): void {
+    const { recordEvent, metrics, logger } = this.#options;
+    if (!this.#hasBeenInPlace) {
+      logger.info({ file }, "inserted the CNI plugin into the node's configuration");
+      return;
+    }
+    this.#contest.count();
+    metrics.rewrites.inc();
+    logger.warn(
+      { file },
+      "inserted the CNI plugin again after another program had taken it out: pods that started in between have no " +
+        "gateway and no guard, whatever their annotations say; start them anew",
+    );
+    if (!this.#contest.isEndless) return;
+    const message =
+      `another program takes the CNI plugin out of ${file} again and again: clients that start in between have ` +
+      "no gateway and no guard. Have it leave that file alone: " +
+      'Cilium does with its Helm value cni.exclusive=false (in its ConfigMap cni-exclusive: "false")';
+    recordEvent({ type: "Warning", reason: "CniPluginTakenOut", message });
+    this.#check = { ok: false, reasons: [message] };
+  }
+
+  #sayMissing(err: unknown): void {
+    const { recordEvent, logger } = this.#options;
+    const message = err instanceof Error ? err.message : String(err);
+    if (this.#check.reasons[0] !== message) logger.error({ err }, "cannot install the CNI plugin");
+    this.#check = { ok: false, reasons: [message] };
+    // Kubelet says it of a node that has no network yet, and no pod starts there.
+    if (err instanceof InstallError && err.code === "no-configuration") return;
+    recordEvent({
+      type: "Warning",
+      reason: "CniPluginNotInstalled",
+      message: `${message}; ${MAY_BE_UNGUARDED}`,
+    });
   }
 
   #watch(directory: string): FSWatcher {

@@ -9,14 +9,16 @@ import { InstallError } from "./error.ts";
 /** Nothing loads these by itself in a pod's network namespace: tunnels, and what the rule sets use. */
 const MODULES: readonly string[] = [
   ...["fou", "ipip"],
-  ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_fib_inet", "nft_masq", "nft_reject_inet"],
+  ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_fib_inet", "nft_masq", "nft_reject_inet", "nft_socket"],
   "nf_conntrack_netlink",
 ];
 
 const IPV6_MODULES: readonly string[] = ["fou6", "ip6_tunnel"];
 
-/** The gateway's fast path. A kernel without it asks the rules for each packet. */
-const FAST_PATH_MODULES: readonly string[] = ["nf_flow_table_inet", "nft_flow_offload"];
+/**
+ * The gateway's fast path: a kernel without it asks the rules for each packet. Counters: built in, in later kernels.
+ */
+const OPTIONAL_MODULES: readonly string[] = ["nf_flow_table_inet", "nft_flow_offload", "nft_counter"];
 
 const REMEDY =
   "install the package of your distribution that holds them: Debian linux-image-amd64 or -arm64 instead of the -cloud- " +
@@ -45,7 +47,7 @@ const ofThisNode: ModuleEffects = {
 export async function installModules({ load, isLoaded, hasIpv6 }: ModuleEffects = ofThisNode): Promise<void> {
   const failures = new Map<string, unknown>();
   const needed = [...MODULES, ...(hasIpv6() ? IPV6_MODULES : [])];
-  for (const module of [...needed, ...FAST_PATH_MODULES].filter((name) => !isLoaded(name))) {
+  for (const module of [...needed, ...OPTIONAL_MODULES].filter((name) => !isLoaded(name))) {
     await load(module).catch((error: unknown) => {
       if (needed.includes(module)) failures.set(module, error);
     });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { RUN_DIRECTORY, STATE_DIRECTORY } from "@egress-nat/crds/names";
 import { isTemporary, writeFileAtomically } from "./atomic-file.ts";
 import type { ClientRecord, TrustedAddress } from "./record.ts";
+import { type Attachment, parseRecordId, recordId } from "./record-id.ts";
 
 export interface StateLocations {
   /** Gone after a reboot, as the pods are. */
@@ -35,28 +36,39 @@ export class NodeState {
     this.#addresses = join(stateDirectory, "addresses");
   }
 
-  hasRecord(containerId: string): boolean {
-    return existsSync(this.#recordPath(containerId));
+  hasRecord(id: string): boolean {
+    return existsSync(this.#recordPath(id));
   }
 
   /** @throws Error when there is no such record */
-  readRecord(containerId: string): unknown {
-    return JSON.parse(readFileSync(this.#recordPath(containerId), "utf8"));
+  readRecord(id: string): unknown {
+    return JSON.parse(readFileSync(this.#recordPath(id), "utf8"));
+  }
+
+  /** The attachment that a record is of, as far as it is known: an earlier version has kept no network. */
+  attachment(id: string): Partial<Attachment> {
+    const named = parseRecordId(id);
+    return named.ifname === undefined ? { ...named, ...this.#keptIfname(id) } : named;
   }
 
   writeRecord(record: ClientRecord): void {
-    writeFileAtomically(this.#recordPath(record.containerId), JSON.stringify(record));
+    writeFileAtomically(this.#recordPath(recordId(record)), JSON.stringify(record));
   }
 
-  removeRecord(containerId: string): void {
-    rmSync(this.#recordPath(containerId), { force: true });
+  removeRecord(id: string): void {
+    rmSync(this.#recordPath(id), { force: true });
   }
 
-  /** Container ids of all records. */
+  /** Of all records. */
   recordIds(): readonly string[] {
     return list(this.#clients)
       .filter((file) => file.endsWith(RECORD_SUFFIX))
       .map((file) => file.slice(0, -RECORD_SUFFIX.length));
+  }
+
+  /** Of the records of one container. */
+  recordIdsOf(containerId: string): readonly string[] {
+    return this.recordIds().filter((id) => parseRecordId(id).containerId === containerId);
   }
 
   /**
@@ -86,8 +98,16 @@ export class NodeState {
     rmSync(join(this.#addresses, address), { force: true });
   }
 
-  #recordPath(containerId: string): string {
-    return join(this.#clients, `${containerId}${RECORD_SUFFIX}`);
+  #keptIfname(id: string): Pick<Attachment, "ifname"> | undefined {
+    try {
+      return { ifname: (this.readRecord(id) as Attachment).ifname };
+    } catch {
+      return undefined; // ended meanwhile, or broken: it is the container's, by whatever interface
+    }
+  }
+
+  #recordPath(id: string): string {
+    return join(this.#clients, `${id}${RECORD_SUFFIX}`);
   }
 }
 

@@ -1,3 +1,5 @@
+import type { Attachment } from "./record-id.ts";
+
 export interface EgressReference {
   readonly namespace: string;
   readonly name: string;
@@ -11,11 +13,9 @@ export interface RecordedEgress extends EgressReference {
   readonly fouSourcePortAuto: boolean;
 }
 
-/** One client on this node. */
-export interface ClientRecord {
-  readonly containerId: string;
+/** One client on this node; a pod that asks for an Egress is one by each of the networks that the plugin is chained in. */
+export interface ClientRecord extends Attachment {
   readonly netns: string;
-  readonly ifname: string;
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string };
   /** Canonical. */
   readonly addresses: readonly string[];
@@ -28,7 +28,7 @@ export interface ClientRecord {
 /** An address that gateways of these Egresses may trust: given to no other pod until they have let go of it. */
 export interface TrustedAddress {
   readonly address: string;
-  /** Of the client; absent where only a slice tells that there was one. */
-  readonly containerId?: string;
+  /** Id of the client's record; absent where only a slice tells that there was a client. */
+  readonly record?: string;
   readonly egresses: readonly EgressReference[];
 }

@@ -3,6 +3,7 @@ import type { ClientRecord } from "../state/record.ts";
 /** A client of Egress internet/nat, with what a test cares about in place of the defaults. */
 export function clientRecord(fields: Partial<ClientRecord> = {}): ClientRecord {
   return {
+    network: "pods",
     containerId: "c0ffee",
     netns: "/run/netns/cni-1",
     ifname: "eth0",

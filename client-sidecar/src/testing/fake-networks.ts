@@ -1,9 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
-import type { ClientConfig, SilentTunnel, TunnelProbeOptions } from "@egress-nat/founat";
-import type { PodNetworks } from "../agent/pod-networks.ts";
+import type {
+  ClientConfig,
+  Difference,
+  NetnsWatch,
+  Refusals,
+  SilentTunnel,
+  TunnelProbeOptions,
+} from "@egress-nat/founat";
+import type { PodNetworks, PodNetworkWatchOptions } from "../agent/pod-networks.ts";
+import { Turns } from "../agent/turns.ts";
 
-/** Network namespaces that only remember what they were told to be. */
+/** Network namespaces that only remember what they were told to be; one is changed by one caller at a time. */
 export class FakeNetworks implements PodNetworks {
+  readonly #turns = new Turns();
+  readonly #step: () => Promise<unknown>;
   readonly applied = new Map<string, ClientConfig>();
   readonly gateways = new Set<string>();
   readonly gone = new Set<string>();
@@ -12,12 +22,57 @@ export class FakeNetworks implements PodNetworks {
   /** Tunnels through which no probe comes back. */
   silent: readonly SilentTunnel[] = [];
   readonly probes: TunnelProbeOptions[] = [];
+  /** By namespace, what its guard has counted. */
+  readonly refused = new Map<string, Refusals>();
 
-  async apply(netns: string, config: ClientConfig): Promise<{ readonly changed: boolean }> {
-    if (this.failure !== undefined) throw this.failure;
-    const changed = !isDeepStrictEqual(this.applied.get(netns), config);
-    this.applied.set(netns, config);
-    return { changed };
+  /** The namespaces that are watched. */
+  readonly watched = new Set<string>();
+  #watch: { readonly options: PodNetworkWatchOptions; readonly end: (reason: string) => void } | undefined;
+
+  /** @param step what the kernel takes for a change */
+  constructor(step: () => Promise<unknown> = async () => undefined) {
+    this.#step = step;
+  }
+
+  async setUp(netns: string, config: ClientConfig): Promise<void> {
+    await this.apply(netns, config);
+  }
+
+  apply(netns: string, config: ClientConfig): Promise<readonly Difference[]> {
+    return this.#turns.take(netns, async () => {
+      await this.#step();
+      if (this.failure !== undefined) throw this.failure;
+      const differs = !isDeepStrictEqual(this.applied.get(netns), config);
+      this.applied.set(netns, config);
+      return differs ? [{ object: "route", text: "route 192.0.2.0/24 is missing" }] : [];
+    });
+  }
+
+  /** Somebody else takes away all that was applied. */
+  wipe(netns: string): void {
+    this.applied.delete(netns);
+    if (this.watched.has(netns)) this.#watch?.options.onChange(netns);
+  }
+
+  openWatch(options: PodNetworkWatchOptions): NetnsWatch {
+    const { promise: ended, resolve: end } = Promise.withResolvers<string>();
+    this.watched.clear();
+    this.#watch = { options, end };
+    return {
+      watch: (netns) => {
+        if (this.gone.has(netns)) return options.onLost(netns, "No such file or directory");
+        this.watched.add(netns);
+        options.onChange(netns);
+      },
+      forget: (netns) => this.watched.delete(netns),
+      close: () => end("closed"),
+      ended,
+    };
+  }
+
+  /** The program that watches ends. */
+  endWatch(reason: string): void {
+    this.#watch?.end(reason);
   }
 
   async check(netns: string, config: ClientConfig): Promise<readonly string[]> {
@@ -33,8 +88,16 @@ export class FakeNetworks implements PodNetworks {
     return this.silent;
   }
 
-  async remove(netns: string): Promise<void> {
-    this.applied.delete(netns);
+  async refusals(netns: string): Promise<Refusals | undefined> {
+    return this.refused.get(netns);
+  }
+
+  remove(netns: string, isFree: () => boolean): Promise<void> {
+    return this.#turns.take(netns, async () => {
+      if (!isFree()) return;
+      await this.#step();
+      this.applied.delete(netns);
+    });
   }
 
   async prepareGateway(netns: string): Promise<void> {

@@ -43,6 +43,18 @@ const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
     },
     {
       name: "Ready",
+      type: "string",
+      jsonPath: conditionPath("Ready", "status"),
+      description: "Whether a gateway serves, and nothing stands in the way of what is asked for.",
+    },
+    {
+      name: "Degraded",
+      type: "string",
+      jsonPath: conditionPath("Degraded", "reason"),
+      description: "What needs a person: AsExpected, where nothing does.",
+    },
+    {
+      name: "Gateways",
       type: "integer",
       jsonPath: ".status.readyReplicas",
       description: "Gateways that are ready.",
@@ -60,13 +72,6 @@ const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
       description: "Pods that are clients.",
     },
     AGE,
-    {
-      name: "Degraded",
-      type: "string",
-      jsonPath: ".status.conditions[?(@.type=='Degraded')].reason",
-      description: "What needs a person, if anything.",
-      priority: 1,
-    },
     {
       name: "Service IPs",
       type: "string",
@@ -89,6 +94,12 @@ const slices = customResourceDefinition(SLICE_RESOURCE, EgressClientSlice, {
     { name: "Node", type: "string", jsonPath: ".nodeName", description: "The node of the clients." },
     {
       name: "Clients",
+      type: "integer",
+      jsonPath: ".clientCount",
+      description: "How many pods are clients.",
+    },
+    {
+      name: "Pods",
       type: "string",
       jsonPath: ".clients[*].name",
       description: "The pods.",
@@ -97,6 +108,11 @@ const slices = customResourceDefinition(SLICE_RESOURCE, EgressClientSlice, {
     AGE,
   ],
 });
+
+/** A JSONPath to a field of the condition of that type. */
+function conditionPath(type: string, field: "status" | "reason"): string {
+  return `.status.conditions[?(@.type=='${type}')].${field}`;
+}
 
 function withPodTemplate(
   definition: CustomResourceDefinition,

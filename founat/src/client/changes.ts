@@ -1,6 +1,7 @@
+import { type Difference, notDone } from "../difference.ts";
 import { ipBatch, routingLines } from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
-import { tableDifferences, tableScript } from "../nft/diff.ts";
+import { creationScript, tableDifferences, tableScript } from "../nft/diff.ts";
 import type { NftTableState } from "../nft/state.ts";
 import type { Step } from "../step.ts";
 import { CLIENT_TABLE } from "./guard.ts";
@@ -11,8 +12,8 @@ import { sysctlChanges } from "./sysctls.ts";
 const TABLES = [NARROW_TABLE, WIDE_TABLE];
 
 export interface ClientChanges {
-  /** In words, for people; empty when the kernel is as planned. */
-  readonly differences: readonly string[];
+  /** Empty when the kernel is as planned. */
+  readonly differences: readonly Difference[];
   /** What makes the kernel as planned, guard first. */
   readonly steps: readonly Step[];
 }
@@ -32,26 +33,40 @@ export function clientChanges(plan: ClientPlan, state: ClientState, listing?: Nf
     ...links.bringUp,
     ...routingLines("ipv4", plan, state, TABLES, links.replaced),
   ];
-  const lines6 = routingLines("ipv6", plan, state, TABLES, links.replaced);
+  const lines6 = [...plan.forget, ...routingLines("ipv6", plan, state, TABLES, links.replaced)];
   const leftovers = linkRemovals(plan, state);
   return {
     differences: [
       ...guard,
-      ...lines4.map((line) => `not done: ip ${line}`),
-      ...Object.entries(sysctls).map(([path, value]) => `sysctl ${path} is not ${value}`),
-      ...lines6.map((line) => `not done: ip -6 ${line}`),
-      ...leftovers.map((line) => `not done: ip ${line}`),
+      ...notDone("ip", lines4),
+      ...Object.entries(sysctls).map(([path, value]) => ({
+        object: "sysctl",
+        text: `sysctl ${path} is not ${value}`,
+      })),
+      ...notDone("ip -6", lines6),
+      ...notDone("ip", leftovers),
     ],
     steps: [
-      ...(guard.length > 0
-        ? [{ file: "nft", args: ["-f", "-"], input: tableScript(plan.guard, state.guard, { listing }) }]
-        : []),
+      ...(guard.length > 0 ? [nftScript(tableScript(plan.guard, state.guard, { listing }))] : []),
       ...ipBatch([], lines4),
       ...(Object.keys(sysctls).length > 0 ? [{ sysctls }] : []),
       ...ipBatch(["-6"], lines6),
       ...ipBatch([], leftovers),
     ],
   };
+}
+
+/**
+ * What makes a client of a namespace that nobody has made one. The guard is the first that is made and the last that is
+ * taken away, so it need not be known what else is there: the first step fails where there is a guard.
+ */
+export function clientCreation(plan: ClientPlan, network: Omit<ClientState, "guard">): readonly Step[] {
+  const [, ...others] = clientChanges(plan, { ...network, guard: undefined }).steps;
+  return [nftScript(creationScript(plan.guard)), ...others];
+}
+
+function nftScript(input: string): Step {
+  return { file: "nft", args: ["-f", "-"], input };
 }
 
 /** What takes all that is founat's out of the kernel, guard last. */
@@ -63,8 +78,6 @@ export function clientRemoval(state: ClientState): Step[] {
       [],
       [...routingLines("ipv4", nothing, state, TABLES, new Set()), ...linkRemovals(nothing, state)],
     ),
-    ...(state.guard === undefined
-      ? []
-      : [{ file: "nft", args: ["-f", "-"], input: `delete table inet ${CLIENT_TABLE}\n` }]),
+    ...(state.guard === undefined ? [] : [nftScript(`delete table inet ${CLIENT_TABLE}\n`)]),
   ];
 }

@@ -48,7 +48,7 @@ async function everything(): Promise<string> {
       ip route show table all; ip -6 route show table all) | sort -k 2
      ip fou show; ip rule; ip -6 rule; nft list ruleset
      sysctl net.ipv4.conf.all.rp_filter net.ipv4.conf.eth0.rp_filter net.core.txrehash`,
-  ).then((text) => text.replaceAll(/^\d+: |handle \d+|permaddr \S+|qlen \d+/gm, ""));
+  ).then((text) => text.replaceAll(/^\d+: |handle \d+|permaddr \S+|qlen \d+|packets \d+ bytes \d+/gm, ""));
 }
 
 test("before there are Egresses the outside sees the client's own address", async () => {
@@ -289,28 +289,59 @@ describe("fail closed", () => {
     },
   );
 
-  test("at every line of an apply that is killed again and again nothing leaves, and it ends in the same state", async () => {
+  test.each(["apply", "setUp"] as const)(
+    "%s: at every line where it is killed, again and again, nothing leaves, and it ends in the same state",
+    async (way) => {
+      await client.remove();
+      await client.apply(everywhere);
+      const wanted = await everything();
+      await client.remove();
+      const addresses = families.map((family) => addressOf("internet", family));
+      let stopChatter: (() => Promise<void>) | undefined;
+      for (let done = false; !done; ) {
+        const killed = new Client({ kernel: interruptedKernel(kernelOf("client"), 4), logger: silent });
+        done = await killed[way](everywhere).then(
+          () => true,
+          (error) => {
+            expect(error).toBeInstanceOf(Interrupted);
+            return false;
+          },
+        );
+        // The guard is there from the first command on.
+        stopChatter ??= await forgetLeaks().then(() => chatter(addresses));
+      }
+      await stopChatter?.();
+      expect(await leaks()).toBe(0);
+      expect(await everything()).toBe(wanted);
+    },
+  );
+});
+
+describe("the set-up of a client", () => {
+  test("ends where an apply does: all that is looked at later is as it should be", async () => {
     await client.remove();
     await client.apply(everywhere);
     const wanted = await everything();
     await client.remove();
-    const addresses = families.map((family) => addressOf("internet", family));
-    let stopChatter: (() => Promise<void>) | undefined;
-    for (let done = false; !done; ) {
-      const killed = new Client({ kernel: interruptedKernel(kernelOf("client"), 4), logger: silent });
-      done = await killed.apply(everywhere).then(
-        () => true,
-        (error) => {
-          expect(error).toBeInstanceOf(Interrupted);
-          return false;
-        },
-      );
-      // The guard is there from the first command on.
-      stopChatter ??= await forgetLeaks().then(() => chatter(addresses));
-    }
-    await stopChatter?.();
-    expect(await leaks()).toBe(0);
+    await client.setUp(everywhere);
     expect(await everything()).toBe(wanted);
+    expect(await client.apply(everywhere)).toEqual({ changed: false });
+  });
+
+  test("where there is a client already, of another Egress, leaves nothing of it", async () => {
+    const wanted = await everything();
+    await client.apply(
+      clientConfig(egress({ name: "b/narrow", destinations: ["192.168.10.0/24", "fd99::/64"] })),
+    );
+    await client.setUp(everywhere);
+    expect(await everything()).toBe(wanted);
+    expect(await client.check(everywhere)).toEqual([]);
+  });
+
+  test("without its uplink says so", async () => {
+    await client.remove();
+    const lost = { ...everywhere, uplink: "net1" };
+    await expect(client.setUp(lost)).rejects.toMatchObject({ code: "uplink-missing" });
   });
 });
 

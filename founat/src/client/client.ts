@@ -1,12 +1,15 @@
+import type { Difference } from "../difference.ts";
+import { FounatError } from "../error.ts";
 import type { Kernel } from "../kernel.ts";
 import type { Logger } from "../logger.ts";
 import { tableListing } from "../nft/listing.ts";
-import type { NftTableState } from "../nft/state.ts";
-import { type ClientChanges, clientChanges, clientRemoval } from "./changes.ts";
+import { type NftTableState, parseTable } from "../nft/state.ts";
+import { type ClientChanges, clientChanges, clientCreation, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
+import { type Refusals, refusals } from "./guard.ts";
 import { type ClientPlan, planClient } from "./plan.ts";
 import { probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
-import { clientFacts, readClientState } from "./state.ts";
+import { clientFacts, LIST_GUARD, readClientState, readNetwork } from "./state.ts";
 
 /** One client's network namespace. It keeps no state of its own: the kernel is the record of what is applied. */
 export class Client {
@@ -25,14 +28,44 @@ export class Client {
    * @returns whether anything had to be changed
    * @throws FounatError `invalid-config`, `uplink-missing`, `kernel-command-failed`, `unexpected-output`
    */
-  apply(config: ClientConfig): Promise<{ changed: boolean }> {
+  async apply(config: ClientConfig): Promise<{ changed: boolean }> {
+    return { changed: (await this.repair(config)).length > 0 };
+  }
+
+  /**
+   * As {@link apply}, for who wants to tell what was changed.
+   *
+   * @returns what differed, and does so no longer
+   * @throws FounatError as {@link apply}
+   */
+  repair(config: ClientConfig): Promise<readonly Difference[]> {
     return this.#kernel.session(async (kernel) => {
       const { differences, steps } = await this.#changes(config, kernel);
-      if (steps.length === 0) return { changed: false };
+      if (steps.length === 0) return [];
       await kernel.run(steps);
       this.#logger.debug({ differences }, "client applied");
-      return { changed: true };
+      return differences;
     });
+  }
+
+  /**
+   * As {@link apply}, with fewer looks, for a namespace that nobody has made a client, as a rule: a pod waits for it.
+   * Where somebody has, or a step fails, all is looked at and repaired.
+   *
+   * @throws FounatError as {@link apply}
+   */
+  async setUp(config: ClientConfig): Promise<void> {
+    try {
+      await this.#kernel.session(async (kernel) => {
+        const network = await readNetwork(kernel, config.uplink);
+        const plan = planClient(config, clientFacts(network, config.uplink));
+        await kernel.run(clientCreation(plan, network));
+      });
+    } catch (err) {
+      if (!(err instanceof FounatError) || err.code !== "kernel-command-failed") throw err;
+      this.#logger.debug({ err }, "not a new client, or a step failed: looking at all of it");
+      await this.repair(config);
+    }
   }
 
   /**
@@ -42,7 +75,7 @@ export class Client {
    * @throws FounatError as {@link apply}
    */
   async check(config: ClientConfig): Promise<string[]> {
-    return [...(await this.#changes(config, this.#kernel)).differences];
+    return (await this.#changes(config, this.#kernel)).differences.map(({ text }) => text);
   }
 
   /**
@@ -54,6 +87,18 @@ export class Client {
    */
   probe(config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]> {
     return probeTunnels(this.#kernel, config, options);
+  }
+
+  /**
+   * What the guard has refused. Counts begin anew when its rules change.
+   *
+   * @returns nothing where there is no guard
+   * @throws FounatError `unexpected-output`
+   */
+  async refusals(): Promise<Refusals | undefined> {
+    const [output = ""] = await this.#kernel.read([LIST_GUARD]);
+    const state = parseTable(output);
+    return state && refusals(state);
   }
 
   /** Takes away all that {@link apply} made but for sysctls, whose former values nobody knows. */

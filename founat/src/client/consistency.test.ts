@@ -20,7 +20,10 @@ function planFor({ carriers, clusterRanges, mainRoutes }: Situation): ClientPlan
     originatingOnly: true,
   }));
   const uplink = { name: "eth0", mtu: 1500, addresses: { ipv4: "100.127.1.1" } };
-  return planClient({ uplink: "eth0", egresses, clusterRanges }, { uplink, mainRoutes, families: FAMILIES });
+  return planClient(
+    { uplink: "eth0", egresses, clusterRanges },
+    { uplink, mainRoutes, forget: [], needsAdvertisements: false, families: FAMILIES },
+  );
 }
 
 /** As the kernel does it: rules in order, in each table the longest prefix, and of equals the best metric. */

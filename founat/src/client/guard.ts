@@ -1,14 +1,35 @@
-import { normalizeCidrs, parseCidr, type Range } from "../cidr.ts";
-import { carriedRanges, type Decision } from "../coverage.ts";
+import { normalizeCidrs, parseCidr, prefixesOf, type Range, rangeOf } from "../cidr.ts";
+import { carriedRanges, type Decision, NEVER_SENT, translatedRanges } from "../coverage.ts";
 import { FAMILIES, type Family } from "../family.ts";
 import { LINK_GROUP } from "../iproute/links.ts";
 import { perFamily, VERSION } from "../nft/per-family.ts";
+import type { NftTableState } from "../nft/state.ts";
 import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
-import { formatRange } from "../ranges.ts";
+import { formatRange, mergeRanges } from "../ranges.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import type { Mark } from "./mark.ts";
 
 export const CLIENT_TABLE = "egress_nat_client";
+
+/** What the guard has refused since its rules were made. */
+export interface Refusals {
+  /** Packets of the client that would have left around the tunnel, or without a gateway. */
+  readonly rejected: number;
+  /** Packets to the client that nobody listens for, from where the Egresses' destinations are. */
+  readonly unheard: number;
+}
+
+/** @param state of the guard's table */
+export function refusals(state: NftTableState): Refusals {
+  const packetsIn = (...chains: readonly string[]) =>
+    chains
+      .flatMap((name) => state.chains.get(name)?.rules ?? [])
+      .reduce((sum, { packets = 0 }) => sum + packets, 0);
+  return {
+    rejected: packetsIn("refuse", "loopback"),
+    unheard: packetsIn("listeners", "openings"),
+  };
+}
 
 export interface GuardInput {
   readonly config: ClientConfig;
@@ -29,12 +50,14 @@ export function guardTable(input: GuardInput): NftTable {
     name: CLIENT_TABLE,
     comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
     sets: FAMILIES.flatMap((family) => sets(family, input)),
-    chains: [bypassChain(input.mark), ...guardChains(), ...arrivalChains(input)],
+    chains: [bypassChain(input.mark), ...guardChains(), ...arrivalChains(input), ...openingChains()],
   };
 }
 
 function sets(family: Family, { families }: GuardInput): NftSet[] {
-  const decisions = families.find((candidate) => candidate.family === family)?.decisions ?? [];
+  const decisionsOf = (wanted: Family) =>
+    families.find((candidate) => candidate.family === wanted)?.decisions ?? [];
+  const decisions = decisionsOf(family);
   const carriers = [...new Set(decisions.flatMap(({ carrier }) => carrier ?? []))];
   const gateways = carriers.flatMap(({ gateway, port }) =>
     gateway[family] === undefined ? [] : [`${gateway[family]} . ${port}`],
@@ -43,16 +66,23 @@ function sets(family: Family, { families }: GuardInput): NftSet[] {
     (peer) => parseCidr(peer).family === family,
   );
   const address = `${family}_addr`;
-  const ranges = (which?: (egress: ClientEgress) => boolean) =>
-    spell(family, carriedRanges(decisions, which));
+  const ranges = (which?: (egress: ClientEgress) => boolean) => {
+    const carried = carriedRanges(decisions, which);
+    if (family === "ipv4") return carried;
+    return mergeRanges([...carried, ...translatedRanges(carriedRanges(decisionsOf("ipv4"), which))]);
+  };
+  const guarded = mergeRanges([...ranges(), ...prefixesOf(family, NEVER_SENT).map(rangeOf)]);
   return [
-    set(family, "guarded", address, "destinations of Egresses", ranges(), true),
+    set(family, "guarded", address, "destinations of Egresses", spell(family, guarded), true),
     set(
       family,
       "originating",
       address,
       "destinations where only flows that the client opens use the tunnel",
-      ranges((egress) => egress.originatingOnly),
+      spell(
+        family,
+        ranges((egress) => egress.originatingOnly),
+      ),
       true,
     ),
     set(family, "gateways", `${address} . inet_service`, "where outer packets go", unique(gateways), false),
@@ -103,15 +133,36 @@ function bypassChain({ mask, value }: Mark): NftChain {
 const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 
 function guardChains(): NftChain[] {
-  const reject = "reject with icmpx type admin-prohibited";
   return [
+    {
+      name: "refuse",
+      comment: "A program is told at once why it cannot connect.",
+      rules: [
+        {
+          text: "fib saddr type != local counter drop",
+          comment: "from an address of somebody else, who would get the error and what it quotes",
+        },
+        { text: "counter reject with icmpx type admin-prohibited", comment: "an error to this host" },
+      ],
+    },
     {
       name: "tunnel_output",
       comment: "Where the routes lead into a tunnel, or a socket is bound to one.",
       rules: [
         { text: "ct direction reply jump bypass", comment: "replies of this host" },
-        { text: `oifgroup ${LINK_GROUP.open} ${reject}`, comment: "no gateway: refused at once" },
+        { text: `oifgroup ${LINK_GROUP.open} goto refuse`, comment: "no gateway: refused at once" },
       ],
+    },
+    {
+      name: "loopback",
+      comment:
+        "Another host's address takes no privilege in IPv6 (IPV6_FREEBIND): a program could make up the other side of an " +
+        "inbound flow, and answer it around the tunnel. Proxies that keep their clients' addresses have IP_TRANSPARENT.",
+      rules: perFamily(
+        (ip, v) =>
+          `ct state new ${ip} saddr @originating${v} fib saddr type != local socket transparent 0 counter drop`,
+        "from an address of somebody else",
+      ),
     },
     {
       name: "guard",
@@ -128,13 +179,17 @@ function guardChains(): NftChain[] {
           "outer packets to gateways",
         ),
         { text: `oifgroup ${ANY_LINK} goto tunnel_output`, comment: "into a tunnel all the same" },
-        { text: 'oifname "lo" accept', comment: "this host" },
+        { text: 'oifname "lo" goto loopback', comment: "this host" },
         // Not `ct direction original ... reject`: a packet that conntrack finds invalid has no direction.
         ...perFamily(
           (ip, v) => `ct direction reply ${ip} daddr @originating${v} accept`,
           "replies to inbound flows",
         ),
-        ...perFamily((ip, v) => `${ip} daddr @guarded${v} ${reject}`, "around the tunnel: refused"),
+        {
+          text: "meta nfproto ipv6 exthdr rt exists goto refuse",
+          comment: "to somebody who would send it on: where to, only its routing header says",
+        },
+        ...perFamily((ip, v) => `${ip} daddr @guarded${v} goto refuse`, "around the tunnel: refused"),
       ],
     },
   ];
@@ -179,6 +234,46 @@ function arrivalChains({ config: { uplink }, port }: GuardInput): NftChain[] {
           text: `iifname != "${uplink}" ct direction reply goto bypass`,
           comment: "replies of containers in the pod, which are routed after this chain, and not again",
         },
+      ],
+    },
+  ];
+}
+
+function openingChains(): NftChain[] {
+  return [
+    {
+      name: "listeners",
+      comment:
+        "Conntrack keeps what passes here, and what a socket sends to where it came from is a reply from then on: so " +
+        "nothing stays of a datagram that nobody listens for. Nobody is told either: the error would have no flow, and " +
+        "take the tunnel.",
+      rules: [
+        { text: "socket transparent <= 1 accept", comment: "for a socket, whatever its kind" },
+        { text: "counter drop", comment: "for nobody" },
+      ],
+    },
+    {
+      name: "openings",
+      comment: "The first packets of inbound flows, and those of none.",
+      rules: [
+        {
+          text: "meta nfproto ipv6 exthdr rt exists counter drop",
+          comment: "with a routing header: to be sent on by this host",
+        },
+        // TCP and ICMP leave nothing behind by which a flow of this host would be a reply.
+        ...perFamily(
+          (ip, v) => `meta l4proto udp ${ip} saddr @originating${v} goto listeners`,
+          "from where replies bypass the tunnel",
+        ),
+      ],
+    },
+    {
+      name: "input",
+      hook: "type filter hook input priority filter; policy accept;",
+      comment: "After NAT, so that a port is that of the socket; before conntrack confirms a flow.",
+      // The checksum behind a routing header is that of the last destination: to conntrack it is invalid here.
+      rules: [
+        { text: "ct state new,invalid goto openings", comment: "an established flow asks nothing else" },
       ],
     },
   ];

@@ -10,12 +10,18 @@ const NOTHING = {
   rules: [],
   fouPorts: [],
   guard: undefined,
-  sysctls: new Map([["net/core/txrehash", "1"]]),
+  sysctls: new Map([
+    ["net/core/txrehash", "1"],
+    ["net/ipv6/conf/eth0/accept_ra", "1"],
+    ["net/ipv6/conf/eth0/accept_redirects", "1"],
+  ]),
 };
 
 const facts: ClientFacts = {
   uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.1.7", ipv6: "fd00:244:1::7" } },
   mainRoutes: ["10.244.1.0/24", "fd00:244:1::/64", "fe80::/64"],
+  forget: [],
+  needsAdvertisements: false,
   families: ["ipv4", "ipv6"],
 };
 

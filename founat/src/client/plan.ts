@@ -36,6 +36,10 @@ export interface ClientFacts {
   readonly uplink: { readonly name: string; readonly mtu: number; readonly addresses: Addresses };
   /** Destinations of the main table's routes (CIDRs), but for default routes. */
   readonly mainRoutes: readonly string[];
+  /** Lines for `ip -6 -batch` that take away what routers have advertised. */
+  readonly forget: readonly string[];
+  /** Whether the uplink has no addresses but those that it learns from router advertisements. */
+  readonly needsAdvertisements: boolean;
   /** For which the kernel has routes and rules. */
   readonly families: readonly Family[];
 }
@@ -45,6 +49,8 @@ export interface ClientPlan {
   readonly guard: NftTable;
   readonly fouPorts: readonly FouPort[];
   readonly links: readonly TunnelLink[];
+  /** Lines for `ip -6 -batch` that take away what is not trusted, before any other of IPv6. */
+  readonly forget: readonly string[];
   /** Those that keep packets away from the tunnels. */
   readonly bypassRules: readonly Rule[];
   readonly routes: readonly Route[];
@@ -74,20 +80,31 @@ export function planClient(config: ClientConfig, facts: ClientFacts): ClientPlan
     guard: guardTable({ config, mark, port, families }),
     fouPorts: routed.filter(({ links }) => links.length > 0).map(({ family }) => ({ family, port })),
     links,
+    forget: facts.forget,
     bypassRules: routed.flatMap(({ bypassRules }) => bypassRules),
     routes: routed.flatMap(({ routes }) => routes),
     rules: routed.flatMap(({ rules }) => rules),
     // Inbound flows arrive on the uplink from addresses that routes lead to the tunnel for, and routers' ICMP errors
     // in the tunnel from addresses that none does. Strict checks of the reverse path would drop them.
-    sysctls: Object.fromEntries(
-      [config.uplink, ...links.filter(({ family }) => family === "ipv4").map(linkName)].map((name) => [
-        `net/ipv4/conf/${name}/rp_filter`,
-        "2",
-      ]),
-    ),
-    // After a retransmission timeout TCP changes a flow's hash, and with it the outer source port: in mid-flow the
-    // node would see a new flow, and may give it to another gateway.
-    sysctlsIfPresent: { "net/core/txrehash": "0" },
+    sysctls: {
+      ...Object.fromEntries(
+        [config.uplink, ...links.filter(({ family }) => family === "ipv4").map(linkName)].map((name) => [
+          `net/ipv4/conf/${name}/rp_filter`,
+          "2",
+        ]),
+      ),
+      // Either of them is enough for the kernel to believe a redirect.
+      "net/ipv4/conf/all/accept_redirects": "0",
+      [`net/ipv4/conf/${config.uplink}/accept_redirects`]: "0",
+    },
+    sysctlsIfPresent: {
+      // After a retransmission timeout TCP changes a flow's hash, and with it the outer source port: in mid-flow the
+      // node would see a new flow, and may give it to another gateway.
+      "net/core/txrehash": "0",
+      // What the pod's network is, the runtime has said; anybody on the link can say that he is a router.
+      ...(facts.needsAdvertisements ? {} : { [`net/ipv6/conf/${config.uplink}/accept_ra`]: "0" }),
+      [`net/ipv6/conf/${config.uplink}/accept_redirects`]: "0",
+    },
   };
 }
 

@@ -44,7 +44,13 @@ export async function probeTunnels(
 // Where the plan has a route for them: not where another Egress carries all that this one could.
 function probesOf(config: ClientConfig, addresses: Addresses): Probe[] {
   const uplink = { name: config.uplink, mtu: 0, addresses };
-  const { routes } = planClient(config, { uplink, mainRoutes: [], families: FAMILIES });
+  const { routes } = planClient(config, {
+    uplink,
+    mainRoutes: [],
+    forget: [],
+    needsAdvertisements: false,
+    families: FAMILIES,
+  });
   const destinations = new Set(routes.map(({ destination }) => destination));
   return config.egresses.flatMap(({ name }, index) =>
     FAMILIES.flatMap((family): Probe[] => {

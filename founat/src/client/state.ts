@@ -3,16 +3,25 @@ import { type Addresses, FAMILIES } from "../family.ts";
 import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel.ts";
 import { type NftTableState, parseTable } from "../nft/state.ts";
+import type { Command, Step } from "../step.ts";
 import type { ClientConfig } from "./config.ts";
 import { CLIENT_TABLE } from "./guard.ts";
+import { forgetLines, givenAddresses, isAdvertised, isLearned } from "./learned.ts";
 import type { ClientFacts } from "./plan.ts";
-import { familiesOf, relevantSysctls } from "./sysctls.ts";
+import { familiesOf, relevantSysctls, sysctlsOfSome } from "./sysctls.ts";
 
 /** What the kernel holds of one client. */
 export interface ClientState extends NetworkState {
   readonly guard: NftTableState | undefined;
   readonly sysctls: ReadonlyMap<string, string>;
 }
+
+/** Fails where there is none. */
+export const LIST_GUARD: Command = {
+  file: "nft",
+  args: ["-j", "list", "table", "inet", CLIENT_TABLE],
+  mayFail: true,
+};
 
 /**
  * Reads it all with one entry into the network namespace.
@@ -22,7 +31,7 @@ export interface ClientState extends NetworkState {
 export async function readClientState(kernel: Kernel, config?: ClientConfig): Promise<ClientState> {
   const [network, rules6, guard, sysctls] = await kernel.read([
     ...READ_NETWORK_STATE,
-    { file: "nft", args: ["-j", "list", "table", "inet", CLIENT_TABLE], mayFail: true },
+    LIST_GUARD,
     ...(config === undefined ? [] : [{ read: relevantSysctls(config) }]),
   ]);
   return {
@@ -33,9 +42,27 @@ export async function readClientState(kernel: Kernel, config?: ClientConfig): Pr
 }
 
 /**
+ * Reads no more than the set-up of a client depends on, with one process: the network, and which sysctls there are, but
+ * not their values.
+ */
+export async function readNetwork(kernel: Kernel, uplink: string): Promise<Omit<ClientState, "guard">> {
+  const [readLinksAndRoutes] = READ_NETWORK_STATE;
+  const [network, ...present] = await kernel.read([
+    ...(readLinksAndRoutes === undefined ? [] : [readLinksAndRoutes]),
+    ...sysctlsOfSome(uplink).map(presence),
+  ]);
+  return { ...parseNetworkState([network ?? ""]), sysctls: parseSysctls(present.join("")) };
+}
+
+/** A line as of a sysctl without a value where it exists: `echo` is the shell's own. */
+function presence(path: string): Step {
+  return { file: "echo", args: [`${path}:`], ifSysctl: path };
+}
+
+/**
  * @throws FounatError `uplink-missing` when the interface is not there
  */
-export function clientFacts(state: ClientState, uplink: string): ClientFacts {
+export function clientFacts(state: Omit<ClientState, "guard">, uplink: string): ClientFacts {
   const link = state.links.find(({ name }) => name === uplink);
   if (link === undefined) {
     throw new FounatError(
@@ -44,9 +71,10 @@ export function clientFacts(state: ClientState, uplink: string): ClientFacts {
       { retryable: true },
     );
   }
+  const given = givenAddresses(link);
   const addresses: Addresses = Object.fromEntries(
     FAMILIES.flatMap((family) => {
-      const first = link.addresses.find((candidate) => candidate.family === family);
+      const first = given.find((candidate) => candidate.family === family);
       return first === undefined ? [] : [[family, first.address]];
     }),
   );
@@ -54,7 +82,10 @@ export function clientFacts(state: ClientState, uplink: string): ClientFacts {
     uplink: { name: uplink, mtu: link.mtu, addresses },
     mainRoutes: state.routes
       .filter(({ table, destination }) => table === MAIN_TABLE && !destination.endsWith("/0"))
+      .filter((route) => !isLearned(route, state))
       .map(({ destination }) => destination),
+    forget: forgetLines(link, state),
+    needsAdvertisements: given.length > 0 && given.every(isAdvertised),
     families: familiesOf(state.sysctls),
   };
 }

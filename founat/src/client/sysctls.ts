@@ -23,10 +23,20 @@ export function sysctlChanges(
   return Object.fromEntries([...wanted, ...present]);
 }
 
+/** Sysctls that not every kernel has. */
+export function sysctlsOfSome(uplink: string): string[] {
+  const ofUplink = ["accept_ra", "accept_redirects"].map((name) => `net/ipv6/conf/${uplink}/${name}`);
+  return [OF_IPV6, "net/core/txrehash", ...ofUplink];
+}
+
 /** Sysctls whose values {@link sysctlChanges} and {@link familiesOf} want to know. */
 export function relevantSysctls({ uplink, egresses }: ClientConfig): string[] {
   const interfaces = [uplink, ...linkKeys("ipv4", egresses).map(linkName)];
-  return [OF_IPV6, "net/core/txrehash", ...interfaces.map((name) => `net/ipv4/conf/${name}/rp_filter`)];
+  return [
+    ...sysctlsOfSome(uplink),
+    ...interfaces.map((name) => `net/ipv4/conf/${name}/rp_filter`),
+    ...["all", uplink].map((name) => `net/ipv4/conf/${name}/accept_redirects`),
+  ];
 }
 
 /** The families that the kernel knows. */

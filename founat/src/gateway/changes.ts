@@ -1,6 +1,7 @@
+import { type Difference, notDone } from "../difference.ts";
 import { ipBatch, routingLines } from "../iproute/batch.ts";
 import { leftoverLinks, linkChanges, linkRemovals } from "../iproute/links.ts";
-import { hasLayout, tableDifferences, tableScript } from "../nft/diff.ts";
+import { hasLayout, type TableComparison, tableDifferences, tableScript } from "../nft/diff.ts";
 import type { NftTableState } from "../nft/state.ts";
 import type { NftTable } from "../nft/table.ts";
 import type { Step } from "../step.ts";
@@ -9,20 +10,27 @@ import { GATEWAY_TABLES, type GatewayPlan } from "./plan.ts";
 import { type GatewayState, peersOf } from "./state.ts";
 import { CLIENT_SETS, ingressChain } from "./table.ts";
 
-const COMPARISON = { keep: CLIENT_SETS };
-
 export interface GatewayChanges {
-  /** In words, for people; empty when the kernel is as planned. */
-  readonly differences: readonly string[];
+  /** Empty when the kernel is as planned. */
+  readonly differences: readonly Difference[];
   /** What makes the kernel as planned: the packet filter, which needs the links, is there before they are up. */
   readonly steps: readonly Step[];
 }
 
-/** What leads from the kernel's state to the plan. Clients stay as they are. */
-export function gatewayChanges(plan: GatewayPlan, state: GatewayState): GatewayChanges {
+/**
+ * What leads from the kernel's state to the plan. Clients stay as they are.
+ *
+ * @param listing how nft lists the table, where that is known
+ */
+export function gatewayChanges(
+  plan: GatewayPlan,
+  state: GatewayState,
+  listing?: NftTableState,
+): GatewayChanges {
   const links = linkChanges(plan, state);
   const tableState = withoutLinks(state.table, links.replaced);
-  const table = tableDifferences(plan.table, tableState, COMPARISON);
+  const comparison = { keep: CLIENT_SETS, listing };
+  const table = tableDifferences(plan.table, tableState, comparison);
   const lines4 = [...links.bringUp, ...routingLines("ipv4", plan, state, GATEWAY_TABLES, links.replaced)];
   const lines6 = routingLines("ipv6", plan, state, GATEWAY_TABLES, links.replaced);
   const removals = linkRemovals(plan, state);
@@ -33,14 +41,14 @@ export function gatewayChanges(plan: GatewayPlan, state: GatewayState): GatewayC
   return {
     differences: [
       ...table,
-      ...[...links.make, ...lines4].map((line) => `not done: ip ${line}`),
-      ...lines6.map((line) => `not done: ip -6 ${line}`),
-      ...removals.map((line) => `not done: ip ${line}`),
+      ...notDone("ip", [...links.make, ...lines4]),
+      ...notDone("ip -6", lines6),
+      ...notDone("ip", removals),
     ],
     steps: [
       ...ipBatch([], [...stops, ...links.make]),
       ...(table.length > 0
-        ? [{ file: "nft", args: ["-f", "-"], input: tableText(plan.table, tableState) }]
+        ? [{ file: "nft", args: ["-f", "-"], input: tableText(plan.table, tableState, comparison) }]
         : []),
       ...ipBatch([], lines4),
       ...ipBatch(["-6"], lines6),
@@ -49,9 +57,9 @@ export function gatewayChanges(plan: GatewayPlan, state: GatewayState): GatewayC
   };
 }
 
-function tableText(table: NftTable, state: NftTableState | undefined): string {
-  const script = tableScript(table, state, COMPARISON);
-  if (state === undefined || hasLayout(table, state)) return script;
+function tableText(table: NftTable, state: NftTableState | undefined, comparison: TableComparison): string {
+  const script = tableScript(table, state, comparison);
+  if (state === undefined || hasLayout(table, state, comparison)) return script;
   // A table of another layout is made anew; its clients go over in the same transaction.
   return script + peerScript({ put: peersOf(state), removed: new Map() });
 }

@@ -1,5 +1,7 @@
 /** What a gateway does for all its clients. */
 export interface GatewayConfig {
+  /** The gateway's own addresses, where somebody has said which they are; absent: the first of each family. */
+  readonly addresses?: readonly string[];
   /** UDP port of the tunnel, at both ends. */
   readonly port: number;
   /** Whether each inner flow gets an outer source port of its own, instead of {@link port}. */

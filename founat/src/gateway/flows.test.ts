@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { FounatError } from "../error.ts";
 import type { Step } from "../step.ts";
-import { liveFlows, masqueradedSources } from "./flows.ts";
+import { endFlows, liveFlows, masqueradedSources } from "./flows.ts";
 import { Gateway } from "./gateway.ts";
 
 const IPV4 = `\
@@ -40,9 +41,9 @@ describe("the flows of clients", () => {
   it("that a process left behind are ended by the next one, once, and those of clients are not", async () => {
     const ended: string[] = [];
     const answer = (step: Step): string => {
-      if (!("file" in step) || step.file !== "conntrack") return "";
+      if (!("file" in step)) return "";
       if (step.args.includes("-L")) return step.args.includes("ipv4") ? IPV4 : IPV6;
-      ended.push(step.input ?? "");
+      if (step.args.join().includes("conntrack")) ended.push(step.input ?? "");
       return "";
     };
     const run = async (steps: readonly Step[]) => steps.map(answer);
@@ -55,5 +56,28 @@ describe("the flows of clients", () => {
     await gateway.sync(clients);
     const strangers = ["10.0.0.3", "10.0.0.4", "10.0.0.5"];
     expect(ended).toEqual([strangers.map((a) => `-D -f ipv4 -s ${a}\n`).join("")]);
+  });
+
+  it("are ended in one process, of both families", async () => {
+    const inputs: unknown[] = [];
+    await endFlows({ run: async ([step]) => [String(inputs.push(step && "input" in step && step.input))] }, [
+      "10.1.0.2",
+      "fd00:1::2",
+    ]);
+    expect(inputs).toEqual(["-D -f ipv4 -s 10.1.0.2\n-D -f ipv6 -s fd00:1::2\n"]);
+  });
+
+  it("that end by themselves meanwhile are no failure", async () => {
+    const gone = "conntrack v1.4.7 (conntrack-tools): Operation failed: such conntrack doesn't exist";
+    const failures = [gone, gone];
+    const run = async () => {
+      const reason = failures.pop();
+      if (reason !== undefined) throw new FounatError("kernel-command-failed", reason, { retryable: true });
+      return [];
+    };
+    await endFlows({ run }, ["10.1.0.2"]);
+    expect(failures).toEqual([]);
+    failures.push("conntrack v1.4.7 (conntrack-tools): Operation failed: invalid parameters");
+    await expect(endFlows({ run }, ["10.1.0.2"])).rejects.toThrow("invalid parameters");
   });
 });

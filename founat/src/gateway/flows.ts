@@ -1,4 +1,7 @@
+import { isIPv4 } from "node:net";
+import { FounatError } from "../error.ts";
 import { FAMILIES } from "../family.ts";
+import type { Kernel } from "../kernel.ts";
 import type { Step } from "../step.ts";
 
 /** The steps whose output {@link masqueradedSources} and {@link liveFlows} take. */
@@ -25,6 +28,43 @@ export function liveFlows(listings: readonly string[]): number {
   let live = 0;
   for (const { state } of clientFlows(listings)) if (!OVER.test(state)) live += 1;
   return live;
+}
+
+/** What conntrack says when a flow ended by itself between its look at the list and its deletion. */
+const GONE = "such conntrack doesn't exist";
+
+/** Each time a flow fewer is left; more than this is no coincidence. */
+const MAX_GONE = 100;
+
+/**
+ * Ends the flows that addresses have begun; outer packets have none. conntrack stops at the first flow that is gone
+ * already: what it had to do is done with that one, and the others are tried again.
+ *
+ * @throws FounatError `kernel-command-failed`
+ */
+export async function endFlows(kernel: Pick<Kernel, "run">, addresses: Iterable<string>): Promise<void> {
+  const lines = Array.from(
+    addresses,
+    (address) => `-D -f ${isIPv4(address) ? "ipv4" : "ipv6"} -s ${address}\n`,
+  );
+  if (lines.length === 0) return;
+  for (let gone = 0; ; gone += 1) {
+    try {
+      await kernel.run([loadFile(lines.join(""))]);
+      return;
+    } catch (error) {
+      const isGone = error instanceof FounatError && error.message.includes(GONE);
+      if (!isGone || gone === MAX_GONE) throw error;
+    }
+  }
+}
+
+/**
+ * One process for all lines. conntrack reads them from a file with a name. Node's standard input has none, because it is
+ * a socket; that of a pipe has one.
+ */
+function loadFile(input: string): Step {
+  return { file: "sh", args: ["-c", "cat | conntrack --load-file /proc/self/fd/0"], input };
 }
 
 /** Those that leave with another address: a gateway masquerades nothing else. There may be very many. */

@@ -10,15 +10,18 @@ import {
   ask,
   bareAnswers,
   buildTopology,
+  CLUSTER_RANGES,
   destroyTopology,
   type ForgedPacket,
   flows,
   forge,
+  heard,
   inside,
   kernelOf,
   type Namespace,
   seenBy,
   serve,
+  subscribe,
 } from "../testing/topology.ts";
 import type { GatewayConfig } from "./config.ts";
 import { Gateway } from "./gateway.ts";
@@ -26,6 +29,8 @@ import { prepareGatewayNetns } from "./netns.ts";
 
 /** Payload of a packet that the uplink carries, but not with the tunnel's headers around it. Routers split no IPv6. */
 const FRAGMENTED = 1450;
+
+const SOON = { timeout: 20_000 };
 
 const families: readonly Family[] = ["ipv4", "ipv6"];
 const newGateway = (kernel = kernelOf("gateway")) => new Gateway(gatewayConfig(), { kernel, logger: silent });
@@ -88,7 +93,7 @@ test("an init that is killed again and again ends in the same state as one that 
     (
       await inside(
         "gateway",
-        "ip -details link show type ipip; ip fou show; ip rule; ip -6 rule; ip route show table all; nft list ruleset",
+        "ip -details link show type ipip; ip fou show; ip rule; ip -6 rule; ip route show table all; nft --stateless list ruleset",
       )
     ).replaceAll(/^\d+: /gm, "");
   await prepareGatewayNetns(kernelOf("gateway"));
@@ -241,6 +246,45 @@ describe("with two clients", () => {
     });
   });
 
+  test("a routing header takes no packet of a client on from a destination to another place", async () => {
+    const [source, destination] = [addressOf("client", "ipv6"), addressOf("narrow", "ipv6")];
+    // Its sum is that of `destination`: to conntrack, and at both of them, the packet's checksum is right.
+    const route = "2001:db8::cfe1";
+    const send = (payload: string) =>
+      forge("client", [
+        { how: "fou", to: addressOf("gateway", "ipv6"), source, destination, route, payload },
+      ]);
+    const arrived = async (payload: string) => {
+      await ask("client", "udp", addressOf("internet", "ipv6"));
+      return (await seenBy("internet")).filter((line) => line.endsWith(` ${payload}`));
+    };
+    const dropped = async () => (await gateway.drops()).get("routing_header") ?? 0;
+    // No preferred lifetime: the server goes on answering from its other address.
+    await inside(
+      "internet",
+      `ip address add ${route}/64 dev eth0 nodad preferred_lft 0
+       sysctl -qw net.ipv6.conf.all.seg6_enabled=1 net.ipv6.conf.eth0.seg6_enabled=1`,
+    );
+
+    const before = await dropped();
+    await send("routed");
+    expect(await arrived("routed")).toEqual([]);
+    expect(await dropped()).toBe(before + 1);
+
+    // The control: that rule alone stops it.
+    const chain = "inet egress_nat_gateway forward";
+    const rules = await inside("gateway", `nft -a list chain ${chain}`);
+    const [, handle] = /"routing_header".* # handle (\d+)/.exec(rules) ?? [];
+    await inside("gateway", `nft delete rule ${chain} handle ${handle}`);
+    await send("let-through");
+    expect(await arrived("let-through")).toEqual([
+      expect.stringMatching(new RegExp(`^${addressOf("gateway", "ipv6")} `)),
+    ]);
+    await newGateway().init();
+    await send("stopped-again");
+    expect(await arrived("stopped-again")).toEqual([]);
+  });
+
   test.each(families)(
     "a client's flow to which NAT gave the tunnel's port is answered (%s)",
     async (family) => {
@@ -316,6 +360,21 @@ describe("with two clients", () => {
     await gateway.configure(gatewayConfig());
   });
 
+  test("a destination that is excluded does not go on sending into the flows that it has", async () => {
+    const servers = families.map((family) => addressOf("internet", family));
+    const counts = () => Promise.all(servers.map(heard));
+    for (const server of servers) await subscribe(server);
+    await expect.poll(async () => Math.min(...(await counts())), SOON).toBeGreaterThan(3);
+    await gateway.configure(gatewayConfig({ excluded: [...CLUSTER_RANGES, ...servers] }));
+    const before = await counts();
+    const dropped = async () => (await gateway.drops()).get("not_allowed") ?? 0;
+    const droppedBefore = await dropped();
+    await expect.poll(dropped, SOON).toBeGreaterThan(droppedBefore + 10);
+    expect(await counts()).toEqual(before);
+    await gateway.configure(gatewayConfig());
+    await expect.poll(async () => Math.min(...(await counts())), SOON).toBeGreaterThan(Math.max(...before));
+  });
+
   test("a client that is removed is cut off from its flows", async () => {
     const talks = await establishedTalks(200);
     await gateway.update({ remove: ["client"] });
@@ -324,7 +383,8 @@ describe("with two clients", () => {
   });
 
   test("a tunnel link that was taken away comes back with its checks", async () => {
-    const listing = () => inside("gateway", "nft list ruleset; ip -details link show type ipip; ip rule");
+    const listing = () =>
+      inside("gateway", "nft --stateless list ruleset; ip -details link show type ipip; ip rule");
     const before = (await listing()).replaceAll(/^\d+: /gm, "");
     await inside("gateway", "ip link del fou4; ip link del fou6");
     await newGateway().init();
@@ -382,6 +442,24 @@ describe("with two clients", () => {
     await gateway.update({ remove: ["client"], put: [{ ...gatewayClient("client"), id: "successor" }] });
     expect(await flows("gateway", `src=${addressOf("client", "ipv4")} `)).toEqual([]);
     await gateway.sync(both);
+  });
+
+  test("flows that a killed program left to a client that is gone are ended by the next one", async () => {
+    for (const family of families) await ask("client", "udp", addressOf("internet", family));
+    const kernel = kernelOf("gateway");
+    const killed = newGateway({
+      ...kernel,
+      run: (steps) =>
+        JSON.stringify(steps).includes("conntrack") ? Promise.reject(new Interrupted()) : kernel.run(steps),
+    });
+    await expect(killed.sync([gatewayClient("neighbour")])).rejects.toThrow(Interrupted);
+    const left = () =>
+      Promise.all(families.map((family) => flows("gateway", `src=${addressOf("client", family)} `)));
+    expect((await left()).flat()).not.toEqual([]);
+    const next = newGateway();
+    await next.init();
+    await next.sync([gatewayClient("neighbour")]);
+    expect(await left()).toEqual([[], []]);
   });
 
   test("10,000 clients are one transaction, and one more is another", async () => {

@@ -1,12 +1,16 @@
+import type { Difference } from "../difference.ts";
+import { linkName } from "../iproute/links.ts";
 import type { Kernel } from "../kernel.ts";
 import type { Logger } from "../logger.ts";
-import type { Step } from "../step.ts";
+import { DormantListing } from "../nft/listing.ts";
+import type { NftTableState } from "../nft/state.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayClient, GatewayConfig } from "./config.ts";
-import { liveFlows, masqueradedSources, READ_FLOWS } from "./flows.ts";
-import { endFlowsScript, PeerBook, type PeerChanges, peerScript } from "./peers.ts";
-import { planGateway } from "./plan.ts";
-import { checkSysctls, gatewayFacts, peersOf, readGatewayState } from "./state.ts";
+import { parseDrops, READ_DROPS } from "./drops.ts";
+import { endFlows, liveFlows, masqueradedSources, READ_FLOWS } from "./flows.ts";
+import { PeerBook, type PeerChanges, peerDifferences, peerScript } from "./peers.ts";
+import { type GatewayPlan, planGateway } from "./plan.ts";
+import { checkSysctls, type GatewayState, gatewayFacts, peersOf, readGatewayState } from "./state.ts";
 
 /** What a gateway needs of a kernel. */
 export type GatewayKernel = Pick<Kernel, "run" | "read">;
@@ -25,6 +29,8 @@ export class Gateway {
   readonly #flowsToEnd = new Set<string>();
   /** Whether the flows are ended that a former process left when it was killed between two steps of a change. */
   #leftoversEnded = false;
+  readonly #listing: DormantListing;
+  #transactions = 0;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -34,6 +40,7 @@ export class Gateway {
     this.#config = config;
     this.#kernel = kernel;
     this.#logger = logger;
+    this.#listing = new DormantListing(kernel);
   }
 
   /**
@@ -44,13 +51,13 @@ export class Gateway {
    *   `kernel-command-failed`, `unexpected-output`, `invalid-config`
    */
   init(): Promise<void> {
-    return this.#inOrder(() => this.#apply());
+    return this.#inOrder(async () => void (await this.#apply()));
   }
 
   /** Changes the configuration while traffic flows. Throws as {@link init}. */
   configure(config: GatewayConfig): Promise<void> {
     this.#config = config;
-    return this.#inOrder(() => this.#apply());
+    return this.#inOrder(async () => void (await this.#apply()));
   }
 
   /**
@@ -85,6 +92,46 @@ export class Gateway {
     });
   }
 
+  /** How often this gateway has changed nftables; the kernel counts all changes, whoever made them. */
+  get transactions(): number {
+    return this.#transactions + this.#listing.transactions;
+  }
+
+  /**
+   * Compares the kernel with the configuration and the clients.
+   *
+   * @returns what differs; empty when nothing does
+   * @throws FounatError as {@link init}
+   */
+  check(): Promise<readonly Difference[]> {
+    return this.#inOrder(async () => {
+      const state = await readGatewayState(this.#kernel);
+      const { differences } = await this.#changes(state);
+      const { peers } = await this.#knownPeers();
+      const ofClients = state.table === undefined ? [] : peerDifferences(peers, state.table).differences;
+      return [...differences, ...ofClients];
+    });
+  }
+
+  /**
+   * Makes the kernel as {@link check} wants it; what is as it should be stays.
+   *
+   * @throws FounatError as {@link init}
+   */
+  repair(): Promise<void> {
+    return this.#inOrder(async () => {
+      // Clients are those of before: the kernel is no record of them now.
+      const { peers } = await this.#knownPeers();
+      const { changed, state } = await this.#apply();
+      const { table } = changed ? await readGatewayState(this.#kernel) : state;
+      if (table === undefined) return;
+      const { script, strangers } = peerDifferences(peers, table);
+      for (const address of strangers) this.#flowsToEnd.add(address);
+      await this.#commit(script);
+      await this.#endFlows();
+    });
+  }
+
   /**
    * How many flows of clients are not over: a gateway that is about to end waits for them.
    *
@@ -94,21 +141,45 @@ export class Gateway {
     return liveFlows(await this.#kernel.read(READ_FLOWS));
   }
 
-  async #apply(): Promise<void> {
+  /**
+   * How many packets were dropped, by the reason, since the packet filter was made.
+   *
+   * @throws FounatError `kernel-command-failed`, `unexpected-output`
+   */
+  async drops(): Promise<ReadonlyMap<string, number>> {
+    return parseDrops((await this.#kernel.read(READ_DROPS))[0] ?? "");
+  }
+
+  async #apply(): Promise<{ readonly changed: boolean; readonly state: GatewayState }> {
     const state = await readGatewayState(this.#kernel);
-    const facts = gatewayFacts(state);
-    checkSysctls(state, facts);
-    const { steps, differences } = gatewayChanges(planGateway(this.#config, facts), state);
+    const { steps, differences, facts } = await this.#changes(state);
     if (steps.length > 0) {
+      this.#transactions += steps.filter((step) => "file" in step && step.file === "nft").length;
       await this.#kernel.run(steps);
+      const { uplink, flowtables, marksWayBack } = facts;
       this.#logger.info(
-        { uplink: facts.uplink.name, fastPath: facts.flowtables, differences: differences.length },
+        { uplink: uplink.name, fastPath: flowtables, marksWayBack, differences: differences.length },
         "gateway applied",
       );
     }
     // No packet filter, no former process.
     this.#leftoversEnded ||= state.table === undefined;
     this.#book ??= new PeerBook(peersOf(state.table));
+    return { changed: steps.length > 0, state };
+  }
+
+  async #changes(state: GatewayState) {
+    const facts = gatewayFacts(state, this.#config.addresses);
+    checkSysctls(state, facts);
+    const plan = planGateway(this.#config, facts);
+    return { facts, ...gatewayChanges(plan, state, await this.#listingFor(plan, state)) };
+  }
+
+  /** A table that is missing, or lacks chains because their links are, is made anew whatever else it holds. */
+  async #listingFor({ table, links }: GatewayPlan, state: GatewayState): Promise<NftTableState | undefined> {
+    const present = new Set(state.links.map(({ name }) => name));
+    const isWhole = state.table !== undefined && links.every((link) => present.has(linkName(link)));
+    return isWhole ? this.#listing.of(table) : undefined;
   }
 
   async #knownPeers(): Promise<PeerBook> {
@@ -118,41 +189,43 @@ export class Gateway {
 
   async #change(book: PeerBook, changes: PeerChanges): Promise<void> {
     for (const address of changes.removed.keys()) this.#flowsToEnd.add(address);
-    const steps = [
-      ...nftStep(peerScript(changes)),
-      // Not before the elements are gone: the next packet would make a new entry.
-      ...endFlowsStep(this.#flowsToEnd),
-    ];
-    if (steps.length === 0) return;
-    await this.#kernel.run(steps);
+    const script = peerScript(changes);
+    if (script === "" && this.#flowsToEnd.size === 0) return;
+    const committed = this.#commit(script);
+    // While nft works; after a failure the book is given up, whatever it says.
     book.commit(changes);
-    this.#flowsToEnd.clear();
+    await committed;
+    // Not before the elements are gone: the next packet would make a new entry.
+    await this.#endFlows();
     this.#logger.debug({ put: changes.put.size, removed: changes.removed.size }, "gateway clients changed");
+  }
+
+  async #commit(script: string): Promise<void> {
+    if (script === "") return;
+    this.#transactions += 1;
+    await this.#kernel.run([{ file: "nft", args: ["-f", "-"], input: script }]);
+  }
+
+  async #endFlows(): Promise<void> {
+    await endFlows(this.#kernel, this.#flowsToEnd);
+    this.#flowsToEnd.clear();
   }
 
   async #endLeftovers({ peers }: PeerBook): Promise<void> {
     if (this.#leftoversEnded) return;
     const sources = masqueradedSources(await this.#kernel.read(READ_FLOWS));
-    const strangers = [...sources].filter((source) => !peers.has(source));
-    await this.#kernel.run(endFlowsStep(new Set(strangers)));
+    await endFlows(
+      this.#kernel,
+      [...sources].filter((source) => !peers.has(source)),
+    );
     this.#leftoversEnded = true;
   }
 
-  #inOrder(work: () => Promise<void>): Promise<void> {
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {
       this.#book = undefined;
     });
     return result;
   }
-}
-
-function nftStep(input: string): Step[] {
-  return input === "" ? [] : [{ file: "nft", args: ["-f", "-"], input }];
-}
-
-// A file name instead of `-`: conntrack would open /dev/stdin, which not every container has.
-function endFlowsStep(addresses: ReadonlySet<string>): Step[] {
-  if (addresses.size === 0) return [];
-  return [{ file: "conntrack", args: ["--load-file", "/proc/self/fd/0"], input: endFlowsScript(addresses) }];
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "./config.ts";
-import { endFlowsScript, PeerBook, peerScript } from "./peers.ts";
+import { PeerBook, peerDifferences, peerScript } from "./peers.ts";
 
 const pod = (id: string, ...addresses: string[]): GatewayClient => ({ id, addresses });
 
@@ -56,8 +56,47 @@ test.each(["", 'a"b', "a\nb", "x".repeat(121)])("the id %j is refused", (id) => 
   expect(() => new PeerBook().sync([pod(id, "10.1.0.2")])).toThrow("client id");
 });
 
-test("the flows of addresses of both families end", () => {
-  expect(endFlowsScript(["10.1.0.2", "fd00:1::2"])).toBe("-D -f ipv4 -s 10.1.0.2\n-D -f ipv6 -s fd00:1::2\n");
+describe("the sets of clients that somebody has changed", () => {
+  const peers = new Map([
+    ["10.1.0.2", { id: "a", mark: 1 }],
+    ["10.1.0.3", { id: "b", mark: 2 }],
+    ["fd00:1::2", { id: "a", mark: 1 }],
+  ]);
+  const table = (elements: Readonly<Record<string, readonly string[]>>) => ({
+    sets: new Map(
+      Object.entries(elements).map(([name, texts]) => [
+        name,
+        { definition: "", elements: texts.map((text) => ({ text })) },
+      ]),
+    ),
+  });
+  const intact = {
+    clients4: ["10.1.0.3 : 2", "10.1.0.2 : 1"],
+    inner4: ["10.1.0.2 . 1", "10.1.0.3 . 2"],
+    clients6: ["fd00:1::2 : 1"],
+    inner6: ["fd00:1::2 . 1"],
+  };
+
+  test("are left alone where they are as they should be", () => {
+    expect(peerDifferences(peers, table(intact))).toEqual({ differences: [], script: "", strangers: [] });
+  });
+
+  test("get back what is missing, and lose what is not theirs, element by element", () => {
+    const changed = { ...intact, clients4: ["10.1.0.2 : 1", "10.1.0.3 : 7", "10.1.0.9 : 9"], inner6: [] };
+    expect(peerDifferences(peers, table(changed))).toEqual({
+      differences: [
+        { object: "map", text: "nft map egress_nat_gateway clients4 has other elements" },
+        { object: "set", text: "nft set egress_nat_gateway inner6 has other elements" },
+      ],
+      script: [
+        "delete element inet egress_nat_gateway clients4 { 10.1.0.3, 10.1.0.9 }",
+        'add element inet egress_nat_gateway clients4 { 10.1.0.3 comment "b" : 2 }',
+        "add element inet egress_nat_gateway inner6 { fd00:1::2 . 1 }",
+        "",
+      ].join("\n"),
+      strangers: ["10.1.0.9"],
+    });
+  });
 });
 
 describe("for any sequence of changes", () => {

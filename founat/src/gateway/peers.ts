@@ -1,8 +1,10 @@
 import { isIPv4 } from "node:net";
 import { canonicalAddress } from "../cidr.ts";
+import type { Difference } from "../difference.ts";
 import { FounatError } from "../error.ts";
 import { FAMILIES, type Family } from "../family.ts";
 import { VERSION } from "../nft/per-family.ts";
+import type { NftTableState } from "../nft/state.ts";
 import type { GatewayClient } from "./config.ts";
 import { GATEWAY_TABLE } from "./table.ts";
 
@@ -70,6 +72,8 @@ export class PeerBook {
       for (const address of addresses) put.set(canonicalAddress(address), peer);
     }
     const removed = new Map<string, Peer>();
+    // The clients of a gateway that starts, ten thousand perhaps: there is nothing to compare them with.
+    if (this.#clients.size === 0) return { put, removed };
     for (const id of [...remove, ...clients.keys()]) {
       for (const address of this.#clients.get(id)?.addresses ?? []) {
         const before = this.#peers.get(address);
@@ -119,23 +123,74 @@ export function peerScript({ put, removed }: PeerChanges): string {
   }).join("");
 }
 
+/** How the sets of clients differ from `peers`. */
+export interface PeerDifferences {
+  /** Empty when they agree. */
+  readonly differences: readonly Difference[];
+  /** One transaction for `nft -f` that makes them agree. */
+  readonly script: string;
+  /** Addresses of nobody that the kernel takes for a client's. */
+  readonly strangers: readonly string[];
+}
+
+/** Compares the sets of clients element by element: each may have been changed by itself. */
+export function peerDifferences(peers: Peers, { sets }: Pick<NftTableState, "sets">): PeerDifferences {
+  const differences: Difference[] = [];
+  const lines: string[] = [];
+  const strangers: string[] = [];
+  const wanted = byFamily(peers);
+  for (const family of FAMILIES) {
+    const ofClients = new Map(
+      wanted[family].map(([address, { id, mark }]) => [
+        `${address} : ${mark}`,
+        `${address} comment "${id}" : ${mark}`,
+      ]),
+    );
+    const ofInner = new Map(
+      wanted[family].map(([address, { mark }]) => [`${address} . ${mark}`, `${address} . ${mark}`]),
+    );
+    for (const [kind, name, elements] of [
+      ["map", `clients${VERSION[family]}`, ofClients],
+      ["set", `inner${VERSION[family]}`, ofInner],
+    ] as const) {
+      const actual = (sets.get(name)?.elements ?? []).map(({ text }) => text);
+      const extra = actual.filter((text) => !elements.has(text));
+      const present = new Set(actual);
+      const missing = [...elements].filter(([text]) => !present.has(text));
+      if (extra.length + missing.length > 0)
+        differences.push({ object: kind, text: `nft ${kind} ${GATEWAY_TABLE} ${name} has other elements` });
+      // An entry of a map goes by its key.
+      const keys = extra.map((text) => text.replace(/ : .*/, ""));
+      if (kind === "map") strangers.push(...keys.filter((address) => !peers.has(address)));
+      lines.push(
+        elementCommand("delete", name, keys),
+        elementCommand(
+          "add",
+          name,
+          missing.map(([, spelled]) => spelled),
+        ),
+      );
+    }
+  }
+  return { differences, script: lines.join(""), strangers };
+}
+
 function command(
   verb: "add" | "delete",
   set: string,
   peers: readonly (readonly [string, Peer])[],
   element: (address: string, peer: Peer) => string,
 ): string {
-  if (peers.length === 0) return "";
-  const elements = peers.map(([address, peer]) => element(address, peer));
-  return `${verb} element inet ${GATEWAY_TABLE} ${set} { ${elements.join(", ")} }\n`;
+  return elementCommand(
+    verb,
+    set,
+    peers.map(([address, peer]) => element(address, peer)),
+  );
 }
 
-/** Lines for `conntrack --load-file` that end the flows that addresses have begun; outer packets have none. */
-export function endFlowsScript(addresses: Iterable<string>): string {
-  return Array.from(
-    addresses,
-    (address) => `-D -f ${isIPv4(address) ? "ipv4" : "ipv6"} -s ${address}\n`,
-  ).join("");
+function elementCommand(verb: "add" | "delete", set: string, elements: readonly string[]): string {
+  if (elements.length === 0) return "";
+  return `${verb} element inet ${GATEWAY_TABLE} ${set} { ${elements.join(", ")} }\n`;
 }
 
 function byFamily(peers: Peers): Record<Family, [string, Peer][]> {
@@ -149,7 +204,7 @@ function byId(clients: Iterable<GatewayClient>): Map<string, GatewayClient> {
   for (const client of clients) {
     checkId(client.id);
     // Not in the place of the entry before: the order decides about addresses.
-    map.delete(client.id);
+    if (map.has(client.id)) map.delete(client.id);
     map.set(client.id, client);
   }
   return map;

@@ -6,6 +6,7 @@ import { type GatewayFacts, planGateway } from "./plan.ts";
 const facts: GatewayFacts = {
   uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.2.9", ipv6: "fd00:244:2::9" } },
   flowtables: true,
+  marksWayBack: true,
 };
 const NOTHING = {
   links: [],
@@ -35,11 +36,23 @@ test.each([
   [
     "a narrow destination, IPv4, automatic source ports, no flowtables",
     { ...config, destinations: ["10.0.0.0/8"], sourcePortAuto: true },
-    { uplink: { ...facts.uplink, addresses: { ipv4: "10.244.2.9" } }, flowtables: false },
+    { uplink: { ...facts.uplink, addresses: { ipv4: "10.244.2.9" } }, flowtables: false, marksWayBack: true },
   ],
 ])("the commands of a gateway to %s", async (name, config, facts) => {
   const file = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
   await expect(renderSteps(gatewayChanges(planGateway(config, facts), NOTHING).steps)).toMatchFileSnapshot(
     `testdata/${file}.txt`,
   );
+});
+
+test("where the way back is not asked for by mark, no way of IPv4 asks for one", () => {
+  const { rules } = planGateway(config, { ...facts, marksWayBack: false });
+  const marked = rules.filter(({ selector }) => selector.includes("fwmark"));
+  expect(new Set(marked.map(({ family }) => family))).toEqual(new Set(["ipv6"]));
+  expect(rules).toContainEqual({
+    family: "ipv4",
+    preference: 2000,
+    selector: "iif eth0",
+    action: "lookup 118",
+  });
 });

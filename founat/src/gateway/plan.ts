@@ -1,14 +1,15 @@
-import type { Range } from "../cidr.ts";
+import { formatCidr, parseCidr, type Range } from "../cidr.ts";
 import { carriedRanges, decide } from "../coverage.ts";
 import type { Addresses, Family } from "../family.ts";
 import { FAMILIES } from "../family.ts";
 import { type FouPort, linkName, type TunnelLink, tunnelLink } from "../iproute/links.ts";
 import type { Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
-import { LOCAL_TABLE } from "../iproute/state.ts";
+import { LOCAL_TABLE, MAIN_TABLE } from "../iproute/state.ts";
 import type { NftTable } from "../nft/table.ts";
 import { PROBE_PREFIXES } from "../probe-addresses.ts";
 import type { GatewayConfig } from "./config.ts";
+import { PASSED_MARK } from "./marks.ts";
 import { gatewayTable } from "./table.ts";
 
 /** Routes to clients. */
@@ -22,6 +23,11 @@ export interface GatewayFacts {
   readonly uplink: { readonly name: string; readonly mtu: number; readonly addresses: Addresses };
   /** Whether the kernel has flowtables. */
   readonly flowtables: boolean;
+  /**
+   * Whether the kernel, where it asks for the way back of an IPv4 packet, asks with the packet's mark (src_valid_mark).
+   * Not where an older program has prepared the namespace.
+   */
+  readonly marksWayBack: boolean;
 }
 
 /** All that a gateway's network namespace holds, but for its clients. */
@@ -35,7 +41,8 @@ export interface GatewayPlan {
 }
 
 /** Decides what a gateway's network namespace should hold. */
-export function planGateway(config: GatewayConfig, { uplink, flowtables }: GatewayFacts): GatewayPlan {
+export function planGateway(config: GatewayConfig, facts: GatewayFacts): GatewayPlan {
+  const { uplink, flowtables, marksWayBack } = facts;
   const families = FAMILIES.filter((family) => uplink.addresses[family] !== undefined);
   const links = families.map((family) =>
     tunnelLink(
@@ -48,6 +55,7 @@ export function planGateway(config: GatewayConfig, { uplink, flowtables }: Gatew
   return {
     table: gatewayTable({
       uplink: uplink.name,
+      addresses: uplink.addresses,
       port: config.port,
       destinations: {
         ipv4: reachable("ipv4", config, uplink.addresses),
@@ -58,7 +66,8 @@ export function planGateway(config: GatewayConfig, { uplink, flowtables }: Gatew
     }),
     fouPorts: families.map((family) => ({ family, port: config.port })),
     links,
-    bypassRules: [],
+    // Above all for outer packets, which would ask every other rule in vain.
+    bypassRules: links.map((link) => rule(link, 1990, `from ${hostPrefix(link.local)} iif lo`, MAIN)),
     // The link sends each packet to the inner destination's own address: one route serves every client.
     routes: links.flatMap((link): Route[] => [
       {
@@ -76,19 +85,52 @@ export function planGateway(config: GatewayConfig, { uplink, flowtables }: Gatew
         device: "lo",
       },
     ]),
-    // Of what this host sends itself only answers to probes may meet that route: outer packets must not.
-    // The flowtable asks for the way of answers by link, as if this host sent them: without 2002 those of IPv6 would take
-    // the default route, and leave bare.
-    rules: links.flatMap((link) => [
-      rule(link, 2000, `iif ${uplink.name}`),
-      rule(link, 2001, `from ${PROBE_PREFIXES[link.family]}`),
-      rule(link, 2002, `oif ${linkName(link)}`),
-    ]),
+    rules: links.flatMap((link) =>
+      link.family === "ipv6" || marksWayBack ? ways(link, uplink.name) : openWays(link, uplink.name),
+    ),
   };
 }
 
-function rule({ family }: TunnelLink, preference: number, selector: string): Rule {
-  return { family, preference, selector, action: `lookup ${CLIENTS_TABLE}` };
+const MAIN = `lookup ${MAIN_TABLE}`;
+const TO_CLIENTS = `lookup ${CLIENTS_TABLE}`;
+
+const PASSED = `fwmark 0x${PASSED_MARK.toString(16)}/0xffffffff`;
+
+/**
+ * The ways into the tunnel and out of it; below each of them whatever else comes or goes there ends, so that without the
+ * packet filter, which sets the mark, there is none. Of what this host sends itself only answers to probes may meet the
+ * routes to clients: outer packets must not. The flowtable asks for the way of answers by link, as if this host sent
+ * them: without 2002 those of IPv6 would take the default route, and leave bare.
+ */
+function ways(link: TunnelLink, uplink: string): Rule[] {
+  const tunnel = linkName(link);
+  const probe = PROBE_PREFIXES[link.family];
+  return [
+    rule(link, 2000, `${PASSED} iif ${uplink}`, TO_CLIENTS),
+    rule(link, 2001, `from ${probe}`, TO_CLIENTS),
+    rule(link, 2002, `oif ${tunnel}`, TO_CLIENTS),
+    rule(link, 2003, `${PASSED} iif ${tunnel}`, MAIN),
+    rule(link, 2010, `iif ${uplink}`, "blackhole"),
+    rule(link, 2011, `from ${probe}`, "blackhole"),
+    rule(link, 2012, `oif ${tunnel}`, "blackhole"),
+    rule(link, 2013, `iif ${tunnel}`, "blackhole"),
+  ];
+}
+
+/** The same where no way can ask for a mark: the packet filter alone decides. */
+function openWays(link: TunnelLink, uplink: string): Rule[] {
+  return [
+    rule(link, 2000, `iif ${uplink}`, TO_CLIENTS),
+    ...ways(link, uplink).filter(({ preference }) => preference === 2001 || preference === 2002),
+  ];
+}
+
+function rule({ family }: TunnelLink, preference: number, selector: string, action: string): Rule {
+  return { family, preference, selector, action };
+}
+
+function hostPrefix(address: string): string {
+  return formatCidr(parseCidr(address));
 }
 
 // The same decision as a client's: wide destinations do not include private ranges.

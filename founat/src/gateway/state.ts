@@ -1,3 +1,4 @@
+import { canonicalAddress } from "../cidr.ts";
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES } from "../family.ts";
 import { isLinkName } from "../iproute/links.ts";
@@ -27,7 +28,13 @@ const FLOWTABLE_TRIAL = {
 `,
 };
 
-const SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
+const SRC_VALID_MARK = "net/ipv4/conf/all/src_valid_mark";
+const SYSCTLS = [
+  "net/ipv4/ip_forward",
+  "net/ipv6/conf/all/forwarding",
+  "net/ipv4/conf/all/rp_filter",
+  SRC_VALID_MARK,
+];
 
 export async function readGatewayState(kernel: Pick<Kernel, "read">): Promise<GatewayState> {
   const [[network, rules6, table, sysctls], flowtables] = await Promise.all([
@@ -63,28 +70,38 @@ export function peersOf(table: NftTableState | undefined): Peers {
 /**
  * The uplink is where the default route leads.
  *
+ * @param named the gateway's own addresses; others, which anybody on the link may have made it take, are not used
  * @throws FounatError `uplink-missing` when there is no such interface, or it has no address
  */
-export function gatewayFacts(state: GatewayState): GatewayFacts {
+export function gatewayFacts(state: GatewayState, named?: readonly string[]): GatewayFacts {
   const route = state.routes.find(
     ({ table, destination, device }) =>
       table === MAIN_TABLE && destination.endsWith("/0") && device !== undefined && !isLinkName(device),
   );
   const link = state.links.find(({ name }) => name === route?.device);
-  if (link === undefined || link.addresses.length === 0) {
-    throw new FounatError(
-      "uplink-missing",
-      "the gateway's network namespace has no default route, or no address on the interface that it leads to",
-      { retryable: true },
-    );
-  }
+  const own = named?.map(canonicalAddress);
   const addresses: Addresses = Object.fromEntries(
     FAMILIES.flatMap((family) => {
-      const first = link.addresses.find((candidate) => candidate.family === family);
+      const first = link?.addresses.find(
+        (candidate) =>
+          candidate.family === family && (own?.includes(canonicalAddress(candidate.address)) ?? true),
+      );
       return first === undefined ? [] : [[family, first.address]];
     }),
   );
-  return { uplink: { name: link.name, mtu: link.mtu, addresses }, flowtables: state.flowtables };
+  if (link === undefined || Object.keys(addresses).length === 0) {
+    const which = own === undefined ? "no address" : `none of the addresses ${own.join(", ")}`;
+    throw new FounatError(
+      "uplink-missing",
+      `the gateway's network namespace has no default route, or ${which} on the interface that it leads to`,
+      { retryable: true },
+    );
+  }
+  return {
+    uplink: { name: link.name, mtu: link.mtu, addresses },
+    flowtables: state.flowtables,
+    marksWayBack: state.sysctls.get(SRC_VALID_MARK) === "1",
+  };
 }
 
 /**

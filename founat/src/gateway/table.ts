@@ -1,10 +1,11 @@
 import type { Range } from "../cidr.ts";
-import { FAMILIES, type Family } from "../family.ts";
+import { type Addresses, FAMILIES, type Family } from "../family.ts";
 import { LINK_GROUP } from "../iproute/links.ts";
 import { IP, perFamily, VERSION } from "../nft/per-family.ts";
-import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
+import type { NftChain, NftRule, NftSet, NftTable } from "../nft/table.ts";
 import { PROBE_PREFIXES } from "../probe-addresses.ts";
 import { formatRange } from "../ranges.ts";
+import { PASSED_MARK } from "./marks.ts";
 
 const ICMP: Readonly<Record<Family, string>> = { ipv4: "icmp", ipv6: "icmpv6" };
 
@@ -22,6 +23,8 @@ export const CLIENT_SETS: ReadonlySet<string> = new Set(["clients4", "clients6",
 
 export interface GatewayTableInput {
   readonly uplink: string;
+  /** The gateway's own, with which clients leave. */
+  readonly addresses: Addresses;
   readonly port: number;
   /** The addresses that clients may reach. */
   readonly destinations: Readonly<Record<Family, readonly Range[]>>;
@@ -31,15 +34,41 @@ export interface GatewayTableInput {
   readonly fastPath: boolean;
 }
 
+/** Why a gateway drops packets. */
+export const DROP_REASONS = [
+  /** From the network, to the tunnel, of somebody who is no client. */
+  "no_client",
+  /** Through the tunnel, with a source that is not its client's. */
+  "foreign_source",
+  /** Through the tunnel, to the gateway itself. */
+  "to_gateway",
+  /** Of no flow that conntrack could know. */
+  "invalid",
+  "routing_header",
+  /** To a place that the Egress does not name; from anywhere to a client that has not asked. */
+  "not_allowed",
+  /** Would have left as it came, with a client's address. */
+  "untranslated",
+] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
+
+function drop(reason: DropReason): string {
+  return `counter name ${reason} drop`;
+}
+
 // A gateway's links have no remote.
 const TUNNEL = LINK_GROUP.open;
 
+const PASSED = `0x${PASSED_MARK.toString(16)}`;
+
 /** The gateway's packet filter: opt-in is enforced here, whatever a client's network namespace says. */
-export function gatewayTable({ uplink, port, destinations, links, fastPath }: GatewayTableInput): NftTable {
+export function gatewayTable(input: GatewayTableInput): NftTable {
+  const { uplink, port, destinations, links, fastPath } = input;
   return {
     name: GATEWAY_TABLE,
     comment: "egress NAT gateway: clients only, as themselves only, to the Egress's destinations only",
     sets: FAMILIES.flatMap((family) => sets(family, destinations[family])),
+    counters: DROP_REASONS,
     flowtables: fastPath
       ? [
           {
@@ -60,7 +89,7 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
               `${ip} daddr ${PROBE_PREFIXES[family]} ${ICMP[family]} type echo-request accept`,
             "probes of the tunnel: the kernel answers, no socket is reached",
           ),
-          { text: "drop", comment: "no client reaches the gateway itself" },
+          { text: drop("to_gateway"), comment: "no client reaches the gateway itself" },
         ],
       },
       {
@@ -107,11 +136,26 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
         rules: [
           { text: `iifgroup ${TUNNEL} goto from_tunnel`, comment: "through the tunnel" },
           { text: "meta l4proto udp meta mark != 0 accept", comment: "outer packets of clients" },
-          { text: `udp dport ${port} drop`, comment: "of anybody else" },
-          { text: "meta l4proto { 4, 41 } drop", comment: "a tunnel without UDP would carry no mark" },
+          { text: `udp dport ${port} ${drop("no_client")}`, comment: "of anybody else" },
+          {
+            text: `meta l4proto { 4, 41 } ${drop("no_client")}`,
+            comment: "a tunnel without UDP would carry no mark",
+          },
         ],
       },
       ...links.map(ingress),
+      {
+        name: "answers",
+        hook: "type filter hook prerouting priority mangle; policy accept;",
+        comment: "Answers to clients get the mark that leads into a tunnel. After conntrack, before routing.",
+        rules: [
+          {
+            // In this order: an outer packet, which has no conntrack entry, is done with at once.
+            text: `ct direction reply ct status snat iif "${uplink}" meta mark set ${PASSED}`,
+            comment: "answers to flows that were translated",
+          },
+        ],
+      },
       {
         name: "to_destination",
         comment:
@@ -138,31 +182,68 @@ export function gatewayTable({ uplink, port, destinations, links, fastPath }: Ga
             text: "tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu",
             comment: "the tunnel's MTU is smaller than what both ends see: clamp the segment size",
           },
-          { text: "ct state invalid,untracked drop", comment: "would leave without NAT" },
+          { text: `ct state invalid,untracked ${drop("invalid")}`, comment: "would leave without NAT" },
+          {
+            text: `exthdr rt exists ${drop("routing_header")}`,
+            comment: "a routing header names places that no rule has seen",
+          },
           ...perFamily(
             (ip, v) =>
               `iifgroup ${TUNNEL} oifname "${uplink}" ${ip} daddr @destinations${v} goto to_destination`,
             "clients to destinations",
           ),
-          {
-            text: `iifname "${uplink}" oifgroup ${TUNNEL} ct state established,related accept`,
-            comment: "answers",
-          },
+          ...perFamily(
+            (ip, v) =>
+              `iifname "${uplink}" oifgroup ${TUNNEL} ct original ${ip} daddr @destinations${v} ct state established,related accept`,
+            "answers of destinations, and of routers on the way there",
+          ),
+          { text: drop("not_allowed"), comment: "whatever else" },
         ],
       },
       {
         name: "source_nat",
         hook: "type nat hook postrouting priority srcnat; policy accept;",
         comment: "Random ports: two clients that use one port do not wait for each other.",
+        rules: perOwnAddress(
+          input,
+          (ip, _, address) => `iifgroup ${TUNNEL} oifname "${uplink}" snat ${ip} to ${address} fully-random`,
+          "clients leave with the gateway's address",
+        ),
+      },
+      {
+        name: "from_client",
+        comment: "What no other chain has stopped or translated ends here.",
         rules: [
-          {
-            text: `iifgroup ${TUNNEL} oifname "${uplink}" masquerade fully-random`,
-            comment: "clients leave with the gateway's address",
-          },
+          ...perOwnAddress(
+            input,
+            (ip, v, address) =>
+              `oifname "${uplink}" ${ip} saddr ${address} ${ip} daddr @destinations${v} accept`,
+            "to destinations, with the gateway's address",
+          ),
+          { text: drop("untranslated"), comment: "would leave with a client's address, or to another place" },
         ],
+      },
+      {
+        name: "departures",
+        hook: "type filter hook postrouting priority srcnat + 1; policy accept;",
+        comment: "Fail closed, whatever became of the chains before.",
+        // To the kernel an outer packet, too, has come from the tunnel's link. It has no conntrack entry.
+        rules: [{ text: `ct state != untracked iifgroup ${TUNNEL} goto from_client`, comment: "of clients" }],
       },
     ],
   };
+}
+
+/** Rules for the families in which the gateway has an address. */
+function perOwnAddress(
+  { addresses }: GatewayTableInput,
+  text: (ip: string, version: string, address: string) => string,
+  comment: string,
+): NftRule[] {
+  return perFamily((ip, v, family) => {
+    const address = addresses[family];
+    return address === undefined ? "" : text(ip, v, address);
+  }, comment).filter((rule) => rule.text !== "");
 }
 
 /**
@@ -176,10 +257,10 @@ function ingress({ family, name }: { readonly family: Family; readonly name: str
     comment: "An inner packet has its client's own source.",
     rules: [
       {
-        text: `${IP[family]} saddr . meta mark @inner${VERSION[family]} accept`,
+        text: `${IP[family]} saddr . meta mark @inner${VERSION[family]} meta mark set ${PASSED} accept`,
         comment: "inner source belongs to the outer one",
       },
-      { text: "drop", comment: "a client speaks for another" },
+      { text: drop("foreign_source"), comment: "a client speaks for another" },
     ],
   };
 }

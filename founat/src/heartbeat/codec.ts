@@ -8,6 +8,9 @@
  *     6  number of entries   2 bytes
  *     8  nonce              16 bytes, random, echoed
  *    24  entries: key length (1 byte), value length (1 byte; 255: none), key, 20 bytes of room for the value
+ *
+ * Keys and values are bytes. As strings they have one character for each, U+0000 to U+00FF (Latin-1): any other decoding
+ * (UTF-8) changes bytes that it does not understand, and with them the length.
  */
 
 const MAGIC = 0x45474842;
@@ -16,6 +19,7 @@ const REQUEST = 1;
 const RESPONSE = 2;
 const HEADER_BYTES = 24;
 const NO_VALUE = 255;
+const ENCODING = "latin1";
 
 export const NONCE_BYTES = 16;
 
@@ -44,7 +48,7 @@ export function groupKeys(keys: Iterable<string>): string[][] {
   const groups: string[][] = [[]];
   let size = HEADER_BYTES;
   for (const key of keys) {
-    const entrySize = 2 + Buffer.byteLength(key) + MAX_VALUE_BYTES;
+    const entrySize = 2 + key.length + MAX_VALUE_BYTES;
     if (size + entrySize > MAX_DATAGRAM_BYTES) {
       groups.push([]);
       size = HEADER_BYTES;
@@ -56,7 +60,7 @@ export function groupKeys(keys: Iterable<string>): string[][] {
 }
 
 /**
- * @param request its keys must fit one datagram ({@link groupKeys}) and {@link MAX_KEY_BYTES} each
+ * @param request its keys must fit one datagram ({@link groupKeys}) and {@link MAX_KEY_BYTES} each, and consist of bytes
  * @throws RangeError when they do not
  */
 export function encodeRequest({ nonce, keys }: Request): Uint8Array {
@@ -105,9 +109,10 @@ function encode(type: number, nonce: Uint8Array, entries: readonly Entry[]): Uin
 }
 
 function encodeEntry([key, value]: Entry): Uint8Array {
-  const keyBytes = Buffer.from(key);
-  const valueBytes = Buffer.from(value ?? "");
+  const keyBytes = Buffer.from(key, ENCODING);
+  const valueBytes = Buffer.from(value ?? "", ENCODING);
   if (keyBytes.length > MAX_KEY_BYTES) throw new RangeError(`heartbeat key of ${keyBytes.length} bytes`);
+  if (keyBytes.toString(ENCODING) !== key) throw new RangeError(`heartbeat key "${key}" is not of bytes`);
   const hasValue = value !== undefined && valueBytes.length <= MAX_VALUE_BYTES;
   const room = Buffer.alloc(MAX_VALUE_BYTES);
   if (hasValue) room.set(valueBytes);
@@ -127,10 +132,10 @@ function decode(datagram: Uint8Array, type: number): { nonce: Uint8Array; entrie
     const valueAt = at + 2 + keyLength;
     at = valueAt + MAX_VALUE_BYTES;
     if (at > buffer.length || (valueLength > MAX_VALUE_BYTES && valueLength !== NO_VALUE)) return undefined;
-    const key = buffer.toString("utf8", valueAt - keyLength, valueAt);
+    const key = buffer.toString(ENCODING, valueAt - keyLength, valueAt);
     entries.push([
       key,
-      valueLength === NO_VALUE ? undefined : buffer.toString("utf8", valueAt, valueAt + valueLength),
+      valueLength === NO_VALUE ? undefined : buffer.toString(ENCODING, valueAt, valueAt + valueLength),
     ]);
   }
   return at === buffer.length ? { nonce: buffer.subarray(8, 8 + NONCE_BYTES), entries } : undefined;

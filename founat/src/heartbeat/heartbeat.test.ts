@@ -1,7 +1,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import fc from "fast-check";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import {
   decodeRequest,
   decodeResponse,
@@ -95,8 +95,65 @@ describe("a probe", () => {
   });
 });
 
+describe("a responder", () => {
+  async function ask(port: number, datagram: Uint8Array): Promise<Buffer> {
+    const socket = createSocket("udp4");
+    closers.push(async () => void socket.close());
+    socket.send(datagram, port, "127.0.0.1");
+    const [answer] = await once(socket, "message");
+    return answer;
+  }
+
+  test("answers to a key that is no text, with as many bytes", async () => {
+    const port = await responder({ ["\u00ff".repeat(128)]: "7" });
+    const question = Buffer.concat([
+      Buffer.from("EGHB\x01\x01\x00\x01", "latin1"),
+      Buffer.alloc(16, "n"),
+      Buffer.of(128, 255),
+      Buffer.alloc(128, 255),
+      Buffer.alloc(20),
+    ]);
+    const answer = await ask(port, question);
+    expect(answer).toHaveLength(question.length);
+    expect(decodeResponse(answer)?.values).toEqual(new Map([["\u00ff".repeat(128), "7"]]));
+  });
+
+  test("answers to one source only so often, and to others all the time", async () => {
+    const port = await responder({});
+    const request = encodeRequest({ nonce: new Uint8Array(16), keys: [] });
+    const flooder = createSocket("udp4").bind(0, "127.0.0.2");
+    closers.push(async () => void flooder.close());
+    await once(flooder, "listening");
+    let answers = 0;
+    flooder.on("message", () => answers++);
+    const startedAt = performance.now();
+    for (let batch = 0; batch < 60; batch++) {
+      for (let i = 0; i < 100; i++) flooder.send(request, port, "127.0.0.1");
+      expect(await prober().probe("127.0.0.1", port, [], { timeoutMs: 5000 })).toEqual(new Map());
+    }
+    expect(answers).toBeGreaterThan(0);
+    expect(answers).toBeLessThanOrEqual(2_000 + performance.now() - startedAt);
+  });
+});
+
+test("a responder charges nobody for what is no request", async () => {
+  const port = await responder({});
+  const node = createSocket("udp4").bind(0, "127.0.0.2");
+  closers.push(async () => void node.close());
+  await once(node, "listening");
+  let answers = 0;
+  node.on("message", () => answers++);
+  for (let batch = 0; batch < 40; batch++) {
+    for (let i = 0; i < 100; i++) node.send("noise", port, "127.0.0.1");
+    expect(await prober().probe("127.0.0.1", port, [], { timeoutMs: 5000 })).toEqual(new Map());
+  }
+  const request = encodeRequest({ nonce: new Uint8Array(16), keys: [] });
+  for (let i = 0; i < 100; i++) node.send(request, port, "127.0.0.1");
+  await vi.waitFor(() => expect(answers).toBe(100));
+});
+
 describe("datagrams", () => {
-  const key = fc.string({ maxLength: 40 });
+  const key = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes).toString("latin1"));
   const nonce = fc.uint8Array({ minLength: 16, maxLength: 16 });
 
   test("are read as they were written, and an answer is as long as its question", () => {
@@ -132,6 +189,10 @@ describe("datagrams", () => {
       expect(decodeRequest(whole.subarray(0, length))).toBeUndefined();
     }
     expect(decodeRequest(Buffer.concat([whole, Buffer.of(0)]))).toBeUndefined();
+  });
+
+  test("with a key of other characters than bytes are not made", () => {
+    expect(() => encodeRequest({ nonce: new Uint8Array(16), keys: ["\u0100"] })).toThrow(RangeError);
   });
 
   test("are within the size that every path carries", () => {

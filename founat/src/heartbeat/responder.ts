@@ -1,6 +1,7 @@
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { decodeRequest, encodeResponse } from "./codec.ts";
+import { SourceLimit } from "./source-limit.ts";
 
 export interface HeartbeatResponderOptions {
   /** UDP port. 0: any that is free. */
@@ -11,9 +12,13 @@ export interface HeartbeatResponderOptions {
   readonly value: (key: string) => string | undefined;
 }
 
-/** Answers heartbeats. It keeps no state and knows no secret: an answer repeats the question's nonce. */
+/**
+ * Answers heartbeats, as many as {@link SourceLimit} admits. It knows no secret: an answer repeats the question's nonce,
+ * and is as long as the question.
+ */
 export class HeartbeatResponder {
   readonly #options: HeartbeatResponderOptions;
+  readonly #limit = new SourceLimit();
   #socket: Socket | undefined;
 
   constructor(options: HeartbeatResponderOptions) {
@@ -40,11 +45,12 @@ export class HeartbeatResponder {
     if (socket !== undefined) await new Promise<void>((resolve) => socket.close(resolve));
   }
 
-  #answer(socket: Socket, datagram: Uint8Array, from: RemoteInfo): void {
+  #answer(socket: Socket, datagram: Uint8Array, { address, port }: RemoteInfo): void {
+    // A datagram may come from port 0, which stands for none (RFC 768); to send there throws.
+    if (port === 0) return;
     const request = decodeRequest(datagram);
-    if (request !== undefined) {
-      socket.send(encodeResponse(request, this.#options.value), from.port, from.address, () => undefined);
-    }
+    if (request === undefined || !this.#limit.admits(address, performance.now())) return;
+    socket.send(encodeResponse(request, this.#options.value), port, address, () => undefined);
   }
 }
 

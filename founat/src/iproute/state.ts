@@ -30,7 +30,13 @@ export interface LinkState {
   /** Of any scope. */
   readonly hasIpv4Address: boolean;
   /** Global, and fit to be a source. */
-  readonly addresses: readonly { readonly family: Family; readonly address: string }[];
+  readonly addresses: readonly {
+    readonly family: Family;
+    readonly address: string;
+    readonly prefixLength: number;
+    /** Whether it has no lifetime: those of router advertisements have one. */
+    readonly lasting: boolean;
+  }[];
 }
 
 export interface RouteState {
@@ -111,7 +117,9 @@ const Link = z.object({
       z.object({
         family: z.string(),
         local: z.string().optional(),
+        prefixlen: z.number(),
         scope: z.string(),
+        dynamic: z.boolean().default(false),
         secondary: z.boolean().optional(),
         temporary: z.boolean().optional(),
         deprecated: z.boolean().optional(),
@@ -146,6 +154,8 @@ const Rule = z.object({
   fwmark: z.string().optional(),
   fwmask: z.string().optional(),
   table: z.coerce.number().optional(),
+  /** A number; absent: to look a table up. */
+  action: z.string().optional(),
   suppress_prefixlen: z.number().optional(),
 });
 
@@ -201,10 +211,17 @@ function linkState(link: z.infer<typeof Link>): LinkState {
       .filter(
         (a) => a.scope === GLOBAL_SCOPE && !a.temporary && !a.deprecated && !a.dadfailed && !a.secondary,
       )
-      .flatMap(({ family, local }) =>
+      .flatMap(({ family, local, prefixlen: prefixLength, dynamic }) =>
         local === undefined
           ? []
-          : [{ family: family === "inet6" ? "ipv6" : "ipv4", address: local } as const],
+          : [
+              {
+                family: family === "inet6" ? "ipv6" : "ipv4",
+                address: local,
+                prefixLength,
+                lasting: !dynamic,
+              } as const,
+            ],
       ),
   };
 }
@@ -259,17 +276,17 @@ function routeState(route: z.infer<typeof Route>): RouteState {
 }
 
 function ruleState(family: Family, rule: z.infer<typeof Rule>): RuleState {
-  const to =
-    rule.dst === undefined ? "" : canonicalCidr(`${rule.dst}${rule.dstlen ? `/${rule.dstlen}` : ""}`);
+  const prefix = (address: string, length?: number) =>
+    canonicalCidr(`${address}${length === undefined ? "" : `/${length}`}`);
   const selector = [
-    rule.src !== "all" && `from ${rule.src}/${rule.srclen ?? ""}`,
-    to && `to ${to}`,
+    rule.src !== "all" && `from ${prefix(rule.src, rule.srclen)}`,
+    rule.dst !== undefined && `to ${prefix(rule.dst, rule.dstlen)}`,
     rule.fwmark && `fwmark ${rule.fwmark}/${rule.fwmask ?? "0xffffffff"}`,
     rule.iif && `iif ${rule.iif}`,
     rule.oif && `oif ${rule.oif}`,
   ];
   const action = [
-    `lookup ${rule.table ?? "none"}`,
+    rule.action === undefined ? `lookup ${rule.table ?? "none"}` : ruleAction(rule.action),
     rule.suppress_prefixlen !== undefined && `suppress_prefixlength ${rule.suppress_prefixlen}`,
   ];
   return {
@@ -279,6 +296,11 @@ function ruleState(family: Family, rule: z.infer<typeof Rule>): RuleState {
     selector: selector.filter(Boolean).join(" "),
     action: action.filter(Boolean).join(" "),
   };
+}
+
+// linux/fib_rules.h
+function ruleAction(number: string): string {
+  return number === "6" ? "blackhole" : number;
 }
 
 function canonicalCidr(cidr: string): string {

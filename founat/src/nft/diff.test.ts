@@ -54,8 +54,16 @@ test.each([
   ["a table that sleeps", { table: { flags: ["dormant"] } }, "nft table t is another one"],
 ])("%s is a difference", (_, changes, difference) => {
   expect(tableDifferences(table, listing({ ...asWanted, ...changes }), { listing: listing() })).toEqual([
-    difference,
+    { object: difference.split(" ")[1], text: difference },
   ]);
+});
+
+test("what a counter has counted is no difference, and is told", () => {
+  const counting = (packets: number) =>
+    listing({ ...asWanted, rule: { expr: [{ counter: { packets, bytes: 1 } }, ...ACCEPT] } });
+  expect(tableDifferences(table, counting(7), { listing: counting(0) })).toEqual([]);
+  expect(tableDifferences(table, listing(asWanted), { listing: counting(0) })).not.toEqual([]);
+  expect(counting(7)?.chains.get("c")?.rules).toEqual([expect.objectContaining({ packets: 7 })]);
 });
 
 describe("the script", () => {

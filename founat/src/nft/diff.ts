@@ -1,3 +1,4 @@
+import type { Difference } from "../difference.ts";
 import type { NftChainState, NftSetState, NftTableState } from "./state.ts";
 import {
   kernelComment,
@@ -15,42 +16,49 @@ export interface TableComparison {
   readonly listing?: NftTableState | undefined;
 }
 
-/** What of `table` the kernel lacks or has otherwise, in words; empty when they agree. */
+/** What of `table` the kernel lacks or has otherwise; empty when they agree. */
 export function tableDifferences(
   table: NftTable,
   state: NftTableState | undefined,
   { keep, listing }: TableComparison = {},
-): string[] {
-  if (state === undefined) return [`nft table ${table.name} is missing`];
+): Difference[] {
+  if (state === undefined) return [difference("table", table.name, "is missing")];
   if (listing !== undefined && listing.definition !== state.definition) {
-    return [`nft table ${table.name} is another one`];
+    return [difference("table", table.name, "is another one")];
   }
-  const chains = table.chains.map(
-    (chain) =>
-      [
-        chainDifference(chain, state.chains.get(chain.name), listing?.chains.get(chain.name)),
-        `chain ${table.name} ${chain.name}`,
-      ] as const,
-  );
-  const sets = table.sets.map(
-    (set) =>
-      [
-        setDifference(set, state.sets.get(set.name), listing?.sets.get(set.name), keep?.has(set.name)),
-        `set ${table.name} ${set.name}`,
-      ] as const,
-  );
-  const flowtables = (table.flowtables ?? []).map(
-    (flowtable) =>
-      [
-        flowtableDifference(flowtable, state.flowtables.get(flowtable.name)),
-        `flowtable ${table.name} ${flowtable.name}`,
-      ] as const,
-  );
-  return [
-    ...[...chains, ...sets, ...flowtables].flatMap(([difference, name]) =>
-      difference === undefined ? [] : [`nft ${name} ${difference}`],
+  const found = [
+    ...table.chains.map(
+      (chain) =>
+        [
+          "chain",
+          chain.name,
+          chainDifference(chain, state.chains.get(chain.name), listing?.chains.get(chain.name)),
+        ] as const,
     ),
-    ...strangers(table, state).map((name) => `nft ${name} of ${table.name} is not founat's`),
+    ...table.sets.map(
+      (set) =>
+        [
+          "set",
+          set.name,
+          setDifference(set, state.sets.get(set.name), listing?.sets.get(set.name), keep?.has(set.name)),
+        ] as const,
+    ),
+    ...(table.flowtables ?? []).map(
+      (flowtable) =>
+        [
+          "flowtable",
+          flowtable.name,
+          flowtableDifference(flowtable, state.flowtables.get(flowtable.name)),
+        ] as const,
+    ),
+  ];
+  return [
+    ...found.flatMap(([object, name, words]) =>
+      words === undefined ? [] : [difference(object, `${table.name} ${name}`, words)],
+    ),
+    ...strangers(table, state).map(([object, name]) =>
+      difference(object, name, `of ${table.name} is not founat's`),
+    ),
   ];
 }
 
@@ -73,6 +81,14 @@ export function tableScript(
     ...[...state.flowtables.keys()].map((name) => `delete flowtable inet ${table.name} ${name}`),
     renderTable(table),
   ].join("\n");
+}
+
+/**
+ * One transaction that makes a table where there is none, and fails where there is one. The first line holds the comment
+ * too: what adds to a table that is there leaves its comment as it is.
+ */
+export function creationScript(table: NftTable): string {
+  return `create table inet ${table.name} { comment "${table.comment}"; }\n${renderTable(table)}`;
 }
 
 /** Whether the kernel's table has the sets and chains of `table`, and no others. */
@@ -130,17 +146,21 @@ function flowtableDifference(
   return sameInOrder(devices.toSorted(), actual.toSorted()) ? undefined : "has other devices";
 }
 
-function strangers(table: NftTable, state: NftTableState): string[] {
+function strangers(table: NftTable, state: NftTableState): (readonly [object: string, name: string])[] {
   const sets = new Set(table.sets.map(({ name }) => name));
   const chains = new Set(table.chains.map(({ name }) => name));
   const flowtables = new Set(table.flowtables?.map(({ name }) => name));
+  const others = (object: string, actual: ReadonlyMap<string, unknown>, ours: ReadonlySet<string>) =>
+    [...actual.keys()].filter((name) => !ours.has(name)).map((name) => [object, name] as const);
   return [
-    ...[...state.sets.keys()].filter((name) => !sets.has(name)).map((name) => `set ${name}`),
-    ...[...state.chains.keys()].filter((name) => !chains.has(name)).map((name) => `chain ${name}`),
-    ...[...state.flowtables.keys()]
-      .filter((name) => !flowtables.has(name))
-      .map((name) => `flowtable ${name}`),
+    ...others("set", state.sets, sets),
+    ...others("chain", state.chains, chains),
+    ...others("flowtable", state.flowtables, flowtables),
   ];
+}
+
+function difference(object: string, name: string, words: string): Difference {
+  return { object, text: `nft ${object} ${name} ${words}` };
 }
 
 function sameInOrder(a: readonly string[], b: readonly string[]): boolean {

@@ -27,8 +27,10 @@ export interface NftChainState {
 
 export interface NftRuleState {
   readonly comment: string;
-  /** As this nft prints it. */
+  /** As this nft prints it, but for what its counter has counted. */
   readonly body: string;
+  /** Of its counter; absent where it has none. */
+  readonly packets?: number;
 }
 
 export interface NftElementState {
@@ -38,15 +40,16 @@ export interface NftElementState {
 }
 
 const Value = z.union([z.string(), z.number()]);
+// Clients first, because there are ten thousand of them: what an element is not costs more to find out than what it is.
 const Element = z.union([
+  z.tuple([
+    z.union([z.object({ elem: z.object({ val: Value, comment: z.string().optional() }) }), Value]),
+    Value,
+  ]),
+  z.object({ concat: z.array(Value) }),
   Value,
   z.object({ prefix: z.object({ addr: z.string(), len: z.number() }) }),
   z.object({ range: z.tuple([z.string(), z.string()]) }),
-  z.object({ concat: z.array(Value) }),
-  z.tuple([
-    z.union([Value, z.object({ elem: z.object({ val: Value, comment: z.string().optional() }) })]),
-    Value,
-  ]),
 ]);
 type Element = z.infer<typeof Element>;
 const NftTableObject = z.looseObject({ name: z.string() });
@@ -57,7 +60,12 @@ const NftFlowtableObject = z.object({
   // Absent when the last device is gone.
   dev: z.union([z.string().transform((device) => [device]), z.array(z.string())]).default([]),
 });
-const NftRuleObject = z.object({ chain: z.string(), comment: z.string().default(""), expr: z.unknown() });
+const NftRuleObject = z.object({
+  chain: z.string(),
+  comment: z.string().default(""),
+  expr: z.array(z.looseObject({})),
+});
+const Counter = z.object({ counter: z.object({ packets: z.number() }) });
 const Listing = z.object({
   nftables: z.array(
     z.object({
@@ -101,14 +109,22 @@ export function parseTable(output: string): NftTableState | undefined {
     if (flowtable) flowtables.set(flowtable.name, flowtable.dev);
     if (chain) chains.set(chain.name, { definition: definition(chain), rules: [] });
     if (rule) {
-      chains.get(rule.chain)?.rules.push({ comment: rule.comment, body: JSON.stringify(rule.expr) });
+      chains.get(rule.chain)?.rules.push(ruleState(rule));
     }
   }
   return { definition: ofTable, sets, chains, flowtables };
 }
 
-// Handles are the kernel's numbers for what it holds.
-function definition({ handle: _, ...object }: Record<string, unknown>): string {
+function ruleState({ comment, expr }: z.infer<typeof NftRuleObject>): NftRuleState {
+  const body = expr.map((part) => ("counter" in part ? { counter: null } : part));
+  const packets = expr
+    .map((part) => Counter.safeParse(part).data?.counter.packets)
+    .find((n) => n !== undefined);
+  return { comment, body: JSON.stringify(body), ...(packets !== undefined && { packets }) };
+}
+
+// Handles are the kernel's numbers for what it holds; what is in a table needs not say in which.
+function definition({ handle: _, table: __, ...object }: Record<string, unknown>): string {
   return JSON.stringify(object);
 }
 

@@ -43,7 +43,11 @@ export interface NftFlowtable {
 export interface NftTable {
   readonly name: string;
   readonly comment: string;
+  /** Whether it sleeps: no packet meets its chains. */
+  readonly dormant?: boolean;
   readonly sets: readonly NftSet[];
+  /** Names of counters, which rules refer to; they count on when rules are written anew. */
+  readonly counters?: readonly string[];
   readonly flowtables?: readonly NftFlowtable[];
   readonly chains: readonly NftChain[];
 }
@@ -52,7 +56,9 @@ export interface NftTable {
 export function renderTable(table: NftTable): string {
   return [
     `table inet ${table.name} {`,
+    ...(table.dormant ? ["  flags dormant"] : []),
     `  comment "${table.comment}"`,
+    ...(table.counters ?? []).flatMap((name) => ["", `  counter ${name} {`, "  }"]),
     ...table.sets.flatMap(renderSet),
     ...(table.flowtables ?? []).flatMap(renderFlowtable),
     ...table.chains.flatMap(renderChain),

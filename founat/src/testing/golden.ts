@@ -7,8 +7,12 @@ const HEADINGS: readonly (readonly [RegExp, string])[] = [
   [/^rule add pref 1800/, "link-local destinations stay on the link"],
   [/^rule add pref 1850/, "outer packets to gateways never meet the tunnel"],
   [/^rule add pref 1880/, "marked packets (replies to inbound flows) leave as they came"],
+  [/^rule add pref 1990/, "what this host sends as itself, outer packets above all"],
+  [/^rule add pref 2000 fwmark .* iif/, "answers to clients"],
   [/^rule add pref 2001 from/, "answers to probes"],
   [/^rule add pref 2002 oif/, "answers to clients, where the flowtable asks for their way"],
+  [/^rule add pref 2003 fwmark .* iif/, "packets of clients"],
+  [/^rule add pref 201[0-3] .*blackhole/, "all else on these ways"],
   [
     /^rule add pref 20[0-4]/,
     "private destinations: as without Egresses, unless a narrow one took them before",
@@ -16,7 +20,6 @@ const HEADINGS: readonly (readonly [RegExp, string])[] = [
   [/^rule add pref 2050/, "so do connected networks and specific routes"],
   [/^rule add pref 1900/, "narrow destinations"],
   [/^rule add pref 2100/, "wide destinations"],
-  [/^rule add pref 2000 iif/, "packets from outside to clients"],
   [/^route replace local/, "probes of the tunnel are for this host"],
   [
     /^route replace (unreachable )?(192\.0\.0\.|100:0:0:1:)/,
@@ -47,10 +50,7 @@ function withHeadings(lines: string): string {
     .split("\n")
     .filter(Boolean)
     .map((line) => {
-      const pattern = line.includes(" iif ") ? /iif/ : undefined;
-      const heading = HEADINGS.find(([beginning]) =>
-        pattern ? beginning.source.includes("iif") : beginning.test(line),
-      )?.[1];
+      const heading = HEADINGS.find(([beginning]) => beginning.test(line))?.[1];
       const above = heading !== last && heading !== undefined ? `# ${heading}\n` : "";
       last = heading;
       return `${above}${line}\n`;

@@ -17,7 +17,9 @@ import time
 CLONE_NEWNET = 0x40000000
 SO_BINDTODEVICE = 25
 SIOCETHTOOL, ETHTOOL_STXCSUM = 0x8946, 0x17
-IP_TOS, IP_MTU_DISCOVER, IPV6_TCLASS = 1, 10, 67
+SIOCGIFHWADDR = 0x8927
+IP_TOS, IP_MTU_DISCOVER, IP_TRANSPARENT, IPV6_RTHDR, IPV6_TCLASS, IPV6_FREEBIND = 1, 10, 19, 57, 67, 78
+IPV6_TRANSPARENT = 75
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -46,7 +48,8 @@ seen = {}
 
 
 def serve(netns, port):
-    """Answers with the source it saw: TCP for each message, UDP for each datagram. port + 1: bulk TCP. To the end."""
+    """Answers with the source it saw: TCP for each message, UDP for each datagram. port + 1: bulk TCP. To the end. Who
+    sends the datagram `stream` gets one every 20 ms for a while."""
     if (netns, port) in seen:
         return
     log = seen[netns, port] = []
@@ -77,10 +80,18 @@ def serve(netns, port):
         while True:
             data, peer = udp.recvfrom(65536)
             log.append(f"{plain(peer[0])} {len(data)} {data[:40].decode(errors='replace').strip()}")
+            if data == b"stream":
+                start(stream, udp, peer)
+                continue
             try:
                 udp.sendto(f"{plain(peer[0])} {len(data)}\n".encode(), peer)
             except OSError:
                 pass
+
+    def stream(udp, peer):
+        for _ in range(1000):
+            udp.sendto(b"stream", peer)
+            time.sleep(0.02)
 
     for number, handle in (port, tcp), (port + 1, bulk):
         listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
@@ -93,7 +104,49 @@ def serve(netns, port):
     start(datagrams, udp)
 
 
-def ask(protocol, address, port=9000, device=None, tos=None, size=0, timeout=20, times=1, pause=0):
+def listen(netns, port, address, peer=None, group=None):
+    """A UDP server as {@link serve}'s, on one socket: bound to an address, connected to a peer, in a group. To the end."""
+    log = seen[netns, port] = []
+    s = socket.socket(family(address), socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    if ":" in address:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    s.bind((address, port))
+    if peer:
+        s.connect(tuple(peer))
+    if group and ":" in group:
+        index = struct.pack("@I", socket.if_nametoindex("eth0"))
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, socket.inet_pton(socket.AF_INET6, group) + index)
+    elif group:
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group) + struct.pack("@I", 0))
+
+    def datagrams():
+        while True:
+            data, from_peer = s.recvfrom(65536)
+            log.append(f"{from_peer[0]} {len(data)} {data[:40].decode(errors='replace').strip()}")
+            try:
+                s.send(data) if peer else s.sendto(data, from_peer)
+            except OSError:
+                pass
+
+    start(datagrams)
+
+
+def bind(s, address, source, source_port, privileged):
+    """Binds to an address that may be another host's: IPV6_FREEBIND takes no privilege, IP_TRANSPARENT does."""
+    v6 = ":" in address
+    if privileged:
+        s.setsockopt(*((socket.IPPROTO_IPV6, IPV6_TRANSPARENT) if v6 else (socket.IPPROTO_IP, IP_TRANSPARENT)), 1)
+    elif source and v6:
+        s.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((source or ("::" if v6 else "0.0.0.0"), source_port))
+
+
+def ask(
+    protocol, address, port=9000, device=None, tos=None, size=0, timeout=20, times=1, pause=0,
+    source=None, source_port=0, transparent=False, route=None,
+):
     """Sends something to a server; its answers, or the name of the error."""
     lines = []
     s = socket.socket(family(address), socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM)
@@ -104,6 +157,11 @@ def ask(protocol, address, port=9000, device=None, tos=None, size=0, timeout=20,
         if tos:
             level, option = (socket.IPPROTO_IPV6, IPV6_TCLASS) if ":" in address else (socket.IPPROTO_IP, IP_TOS)
             s.setsockopt(level, option, tos)
+        if route:
+            last, first = (socket.inet_pton(socket.AF_INET6, a) for a in (address, route))
+            s.setsockopt(socket.IPPROTO_IPV6, IPV6_RTHDR, routing_header(0, last, first))
+        if source or source_port:
+            bind(s, address, source, source_port, transparent)
         s.connect((address, port))
         if protocol == "bulk":
             s.sendall(struct.pack("!Q", size) + b"x" * size)
@@ -128,14 +186,14 @@ def ask(protocol, address, port=9000, device=None, tos=None, size=0, timeout=20,
 chatting = threading.Event()
 
 
-def chatter(addresses):
+def chatter(addresses, devices=("", "eth0")):
     """Sends to all addresses, by the routes and around them, until it is told to stop."""
     sockets = []
     for address in addresses:
-        for device in (None, b"eth0"):
+        for device in devices:
             s = socket.socket(family(address), socket.SOCK_DGRAM)
             if device:
-                s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, device)
+                s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, device.encode())
             sockets.append((s, address))
 
     def chat():
@@ -151,6 +209,56 @@ def chatter(addresses):
     start(chat)
 
 
+# By address: how many datagrams of its stream have come.
+heard = {}
+
+
+def subscribe(address):
+    """Has a server stream datagrams here. Nothing is sent but the wish for them."""
+    s = socket.socket(family(address), socket.SOCK_DGRAM)
+    s.connect((address, 9000))
+    s.send(b"stream")
+    heard[address] = 0
+
+    def count():
+        while s.recv(100):
+            heard[address] += 1
+
+    start(count)
+
+
+def talk(addresses):
+    """Asks servers over TCP and UDP again and again, over connections that last, until it is told to stop."""
+    def converse(protocol, address):
+        while chatting.is_set():
+            try:
+                with socket.socket(family(address), protocol) as s:
+                    s.settimeout(1)
+                    s.connect((address, 9000))
+                    while chatting.is_set():
+                        s.sendall(b"hello")
+                        s.recv(65536)
+                        time.sleep(0.03)
+            except OSError:
+                time.sleep(0.03)
+
+    chatting.set()
+    for address in addresses:
+        for protocol in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            start(converse, protocol, address)
+
+
+def besiege(packets):
+    """Forges packets again and again until it is told to stop."""
+    def send():
+        while chatting.is_set():
+            forge(packets)
+            time.sleep(0.05)
+
+    chatting.set()
+    start(send)
+
+
 def checksum(data):
     data += b"\0" * (len(data) % 2)
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
@@ -158,17 +266,47 @@ def checksum(data):
     return ~(total + (total >> 16)) & 0xFFFF
 
 
-def packet(source, destination, port, payload):
-    """An IP packet with a UDP datagram, of either family."""
-    udp = struct.pack("!HHHH", 4444, port, 8 + len(payload), 0) + payload
-    if ":" not in destination:
-        a, b = socket.inet_aton(source), socket.inet_aton(destination)
-        head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0, a, b)
-        return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + udp
-    a, b = socket.inet_pton(socket.AF_INET6, source), socket.inet_pton(socket.AF_INET6, destination)
-    total = checksum(a + b + struct.pack("!II", len(udp), 17) + udp) or 0xFFFF
-    udp = udp[:6] + struct.pack("!H", total) + udp[8:]
-    return struct.pack("!IHBB", 6 << 28, len(udp), 17, 64) + a + b + udp
+ICMP, TCP, UDP, ROUTING, ICMP6 = 1, 6, 17, 43, 58
+# Where in the protocol's header its checksum is.
+CHECKSUM_AT = {ICMP: 2, TCP: 16, UDP: 6, ICMP6: 2}
+
+
+def internet_packet(source, destination, protocol, content, hop_limit=64):
+    """An IP packet of either family, with the checksum of its content filled in."""
+    v6 = ":" in destination
+    version = socket.AF_INET6 if v6 else socket.AF_INET
+    a, b = socket.inet_pton(version, source), socket.inet_pton(version, destination)
+    if protocol in CHECKSUM_AT:
+        at = CHECKSUM_AT[protocol]
+        pseudo_header = b"" if protocol == ICMP else a + b + struct.pack("!II", len(content), protocol)
+        total = checksum(pseudo_header + content) or 0xFFFF
+        content = content[:at] + struct.pack("!H", total) + content[at + 2 :]
+    if v6:
+        return struct.pack("!IHBB", 6 << 28, len(content), protocol, hop_limit) + a + b + content
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(content), 1, 0, hop_limit, protocol, 0, a, b)
+    return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + content
+
+
+def packet(source, destination, port, payload, source_port=4444, tcp_flags=None):
+    """An IP packet of either family, with a UDP datagram or a TCP segment."""
+    if tcp_flags is not None:
+        tcp = struct.pack("!HHIIBBHHH", source_port, port, 1000, 2000, 5 << 4, tcp_flags, 65535, 0, 0)
+        return internet_packet(source, destination, TCP, tcp)
+    udp = struct.pack("!HHHH", source_port, port, 8 + len(payload), 0) + payload
+    return internet_packet(source, destination, UDP, udp)
+
+
+def routing_header(protocol, last, first):
+    """RFC 8754: two segments; the packet goes to the second one of the list first."""
+    return struct.pack("!BBBBBBH", protocol, 4, 4, 1, 1, 0, 0) + last + first
+
+
+def routed(inner, route):
+    """An IPv6 packet that goes somewhere else first. The checksum stays that of its last destination (RFC 8200, 8.1)."""
+    protocol, hop_limit, last, content = inner[6], inner[7], inner[24:40], inner[40:]
+    first = socket.inet_pton(socket.AF_INET6, route)
+    content = routing_header(protocol, last, first) + content
+    return inner[:4] + struct.pack("!HBB", len(content), ROUTING, hop_limit) + inner[8:24] + first + content
 
 
 def forge(packets):
@@ -176,8 +314,14 @@ def forge(packets):
     for p in packets:
         to, how = p["to"], p["how"]
         payload = p["payload"].encode().ljust(p.get("size", 0))
-        inner = packet(p["source"], p["destination"], p.get("port", 9000), payload)
+        port, source_port = p.get("port", 9000), p.get("source_port", 4444)
+        inner = packet(p["source"], p["destination"], port, payload, source_port, p.get("tcp_flags"))
         v6 = ":" in to
+        if "icmp" in p:
+            content = bytes.fromhex(p["icmp"])
+            inner = internet_packet(p["source"], p["destination"], ICMP6 if v6 else ICMP, content, 255)
+        if "route" in p:
+            inner = routed(inner, p["route"])
         if how == "fou":
             s = socket.socket(family(to), socket.SOCK_DGRAM)
             if not v6:
@@ -188,8 +332,67 @@ def forge(packets):
             s.sendto(inner, (to, 0))
         else:
             s = socket.socket(family(to), socket.SOCK_RAW, socket.IPPROTO_RAW)
-            s.sendto(inner, (to, 0))
+            s.sendto(inner, (to, 0, 0, socket.if_nametoindex("eth0")) if v6 else (to, 0))
         s.close()
+
+
+def icmpv6(source, destination, message):
+    """An IPv6 packet of a neighbour: only those of hop limit 255 count."""
+    a, b = socket.inet_pton(socket.AF_INET6, source), socket.inet_pton(socket.AF_INET6, destination)
+    total = checksum(a + b + struct.pack("!II", len(message), 58) + message)
+    message = message[:2] + struct.pack("!H", total) + message[4:]
+    return struct.pack("!IHBB", 6 << 28, len(message), 58, 255) + a + b + message
+
+
+def lie(device, router, victim):
+    """Says all that a neighbour may say of the way to places, as if it were the router: redirects, ARP, NA; and as itself,
+    a better router: RA with a prefix, a route and high preference. `router` and `victim` are addresses of both families,
+    with the router's link-local one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        mac = fcntl.ioctl(s, SIOCGIFHWADDR, struct.pack("40s", device.encode()))[18:24]
+    v6 = lambda address: socket.inet_pton(socket.AF_INET6, address)
+    link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    link.bind((device, 0))
+    everybody, all_nodes = b"\xff" * 6, b"\x33\x33\0\0\0\1"
+
+    own_link_local = advertise(device, prefix="2001:db8:bad::", route="2001:db8::", preference=8)
+    gateway, host = socket.inet_aton(router["ipv4"]), socket.inet_aton(victim["ipv4"])
+    for operation in 1, 2:
+        arp = struct.pack("!HHBBH", 1, 0x0800, 6, 4, operation) + mac + gateway + everybody + gateway
+        link.send(everybody + mac + b"\x08\x06" + arp)
+    announcement = struct.pack("!BBHI", 136, 0, 0, 0xA0000000) + v6(router["ipv6"]) + b"\2\1" + mac
+    link.send(all_nodes + mac + b"\x86\xdd" + icmpv6(router["ipv6"], "ff02::1", announcement))
+
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    about = packet(victim["ipv4"], "192.0.2.2", 9000, b"redirected")
+    redirect = struct.pack("!BBH", 5, 1, 0) + socket.inet_aton("10.1.0.5") + about
+    redirect = redirect[:2] + struct.pack("!H", checksum(redirect)) + redirect[4:]
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(redirect), 1, 0, 64, 1, 0)
+    raw.sendto(head + gateway + host + redirect, (victim["ipv4"], 0))
+    about = packet(victim["ipv6"], "2001:db8::2", 9000, b"redirected")
+    redirect = struct.pack("!BBHI", 137, 0, 0, 0) + v6(own_link_local) + v6("2001:db8::2")
+    redirect += struct.pack("!BBHI", 4, (8 + len(about) + 7) // 8, 0, 0) + about
+    redirect += b"\0" * (-len(redirect) % 8)
+    raw = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    raw.sendto(icmpv6(router["link"], victim["ipv6"], redirect), (victim["ipv6"], 0))
+
+
+def advertise(device, prefix=None, route=None, preference=0):
+    """Sends a router advertisement from the link-local address of a device, and returns that."""
+    with open("/proc/thread-self/net/if_inet6") as file:
+        digits = next(line.split()[0] for line in file if line.split()[5] == device and line.startswith("fe80"))
+    own = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))
+    v6 = lambda address: socket.inet_pton(socket.AF_INET6, address)
+    message = struct.pack("!BBHBBHII", 134, 0, 0, 64, preference, 1800, 0, 0)
+    if prefix:
+        message += struct.pack("!BBBBIII", 3, 4, 64, 0xC0, 3600, 3600, 0) + v6(prefix)
+    if route:
+        message += struct.pack("!BBBBI", 24, 2, 32, preference, 3600) + v6(route)[:8]
+    s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+    s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, device.encode())
+    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+    s.sendto(message, ("ff02::1", 0, 0, socket.if_nametoindex(device)))
+    return own
 
 
 def software_checksums(device):
@@ -204,11 +407,18 @@ def perform(netns, command, **parameters):
     enter(netns)
     commands = {
         "serve": lambda port: serve(netns, port),
+        "listen": lambda **options: listen(netns, **options),
         "seen": lambda port: "\n".join(seen.get((netns, port), [])),
         "ask": ask,
         "chatter": chatter,
+        "subscribe": subscribe,
+        "heard": lambda address: str(heard[address]),
+        "talk": talk,
+        "besiege": besiege,
         "silence": chatting.clear,
         "forge": forge,
+        "lie": lie,
+        "advertise": advertise,
         "software_checksums": software_checksums,
     }
     return commands[command](**parameters) or ""

@@ -136,6 +136,19 @@ export async function serve(namespace: Namespace, port: number): Promise<void> {
   await probe(namespace, "serve", { port });
 }
 
+export interface ListenOptions {
+  readonly address: string;
+  /** Address and port. */
+  readonly peer?: readonly [string, number];
+  /** Of multicast. */
+  readonly group?: string;
+}
+
+/** Starts a UDP server on one socket; it answers with what it got. It stays. */
+export async function listen(namespace: Namespace, port: number, options: ListenOptions): Promise<void> {
+  await probe(namespace, "listen", { port, ...options });
+}
+
 async function ipBatch(options: readonly string[], lines: readonly string[]): Promise<void> {
   await machine.run(["ip", ...options, "-batch", "-"], { input: `${lines.join("\n")}\n` });
 }
@@ -186,6 +199,13 @@ export interface AskOptions {
   readonly times?: number;
   /** Seconds between two questions. */
   readonly pause?: number;
+  /** To bind to, another host's too: IPv6 needs no privilege for that. */
+  readonly source?: string;
+  readonly source_port?: number;
+  /** Whether the socket has IP_TRANSPARENT, which takes a privilege. */
+  readonly transparent?: boolean;
+  /** Where a routing header (RFC 8754) sends the packet first. */
+  readonly route?: string;
 }
 
 /** Sends something to the server and returns its answer: the source it saw, or the error's name. */
@@ -207,28 +227,79 @@ export interface ForgedPacket {
   readonly destination: string;
   readonly payload: string;
   readonly size?: number;
+  /** Default: 9000. */
+  readonly port?: number;
+  readonly source_port?: number;
+  /** Makes it a TCP segment; RFC 9293, section 3.1. */
+  readonly tcp_flags?: number;
+  /** Makes it one of ICMP, by its bytes in hexadecimal; the checksum is filled in. */
+  readonly icmp?: string;
+  /** Where a routing header (RFC 8754) sends an IPv6 packet first. */
+  readonly route?: string;
 }
 
 export async function forge(namespace: Namespace, packets: readonly ForgedPacket[]): Promise<void> {
   await probe(namespace, "forge", { packets });
 }
 
-/** The datagrams that a namespace's server on port 9000 got: source, size and payload. */
-export async function seenBy(namespace: Namespace): Promise<string[]> {
-  return (await probe(namespace, "seen", { port: 9000 })).split("\n").filter(Boolean);
+/** The router says that it is one, and of what network; a client of RA gets an address and a default route from it. */
+export async function advertise(prefix: string): Promise<void> {
+  await probe("router", "advertise", { device: "br0", prefix });
+}
+
+/**
+ * A namespace says what only routers may say, as the router and as another one: RA with a prefix, a route and high
+ * preference, redirects of both families, ARP and NA that nobody asked for.
+ */
+export async function lie(namespace: Namespace, victim: Namespace): Promise<void> {
+  const link = await inside("router", "ip -6 -oneline address show dev br0 scope link");
+  const router = { ipv4: "10.1.0.1", ipv6: "fd00:1::1", link: /inet6 ([^/]+)/.exec(link)?.[1] };
+  await probe(namespace, "lie", { device: "eth0", router, victim: ADDRESSES[victim] });
+}
+
+/** The datagrams that a namespace's server got: source, size and payload. */
+export async function seenBy(namespace: Namespace, port = 9000): Promise<string[]> {
+  return (await probe(namespace, "seen", { port })).split("\n").filter(Boolean);
 }
 
 /**
  * Sends datagrams to addresses from the client all the time, by the routes and from sockets that are bound to the
  * uplink.
  *
+ * @param devices to which sockets are bound; an empty one: to none
  * @returns what ends it
  */
-export async function chatter(addresses: readonly string[]): Promise<() => Promise<void>> {
-  await probe("client", "chatter", { addresses });
-  return async () => {
-    await probe("client", "silence");
-  };
+export async function chatter(
+  addresses: readonly string[],
+  devices: readonly string[] = ["", "eth0"],
+): Promise<() => Promise<void>> {
+  await probe("client", "chatter", { addresses, devices });
+  return silence;
+}
+
+/** Has a server stream datagrams to the client, which sends none itself. */
+export async function subscribe(address: string): Promise<void> {
+  await probe("client", "subscribe", { address });
+}
+
+/** How many datagrams of the stream from a server the client has got. */
+export async function heard(address: string): Promise<number> {
+  return Number(await probe("client", "heard", { address }));
+}
+
+/** Keeps conversations over TCP and UDP between the client and servers going, until {@link silence}. */
+export async function talk(addresses: readonly string[]): Promise<void> {
+  await probe("client", "talk", { addresses });
+}
+
+/** Has a namespace forge packets all the time, until {@link silence}. */
+export async function besiege(namespace: Namespace, packets: readonly ForgedPacket[]): Promise<void> {
+  await probe(namespace, "besiege", { packets });
+}
+
+/** Ends what {@link chatter}, {@link talk} and {@link besiege} began. */
+export async function silence(): Promise<void> {
+  await probe("client", "silence");
 }
 
 /** Has the router fill in checksums before it sends packets to a pod, as a card does. */

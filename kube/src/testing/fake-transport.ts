@@ -5,6 +5,8 @@ type Answer = (request: StreamOptions) => AsyncIterable<string> | KubeError;
 
 /** A transport whose streams a test has written beforehand; after the last one the apiserver is gone for good. */
 export class FakeTransport implements Transport {
+  /** The moment that the API is at. */
+  static readonly NOW = "1000";
   readonly #answers: Answer[];
   /** What was asked, in words: "list", "list the rest", "watch from 7". */
   readonly asked: string[] = [];
@@ -13,8 +15,10 @@ export class FakeTransport implements Transport {
     this.#answers = [...answers];
   }
 
-  request<T>(options: RequestOptions): Promise<T> {
-    throw new TypeError(`no answer was written for ${options.method} ${options.path}`);
+  async request<T>(options: RequestOptions): Promise<T> {
+    if (options.method !== "GET" || options.query?.limit !== 1)
+      throw new TypeError(`no answer was written for ${options.method} ${options.path}`);
+    return { metadata: { resourceVersion: FakeTransport.NOW } } as T;
   }
 
   async stream(options: StreamOptions): Promise<AsyncIterable<Buffer>> {

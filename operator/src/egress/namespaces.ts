@@ -1,8 +1,9 @@
 /** Which namespaces an Egress allows, and which Egresses a change of a namespace concerns. */
 
-import { type Egress, selects } from "@egress-nat/crds";
+import { selects } from "@egress-nat/crds";
 import type { KubeObject } from "@egress-nat/kube";
 import { z } from "zod";
+import type { StoredEgress } from "./status.ts";
 
 /** All that the operator keeps of a namespace. */
 export const NamespaceHead = z.object({
@@ -19,7 +20,7 @@ export type NamespaceHead = z.infer<typeof NamespaceHead> & KubeObject;
  * @returns names, sorted; undefined where the Egress allows all
  */
 export function allowedNamespaces(
-  { spec }: Egress,
+  { spec }: Pick<StoredEgress, "spec">,
   namespaces: readonly NamespaceHead[],
 ): string[] | undefined {
   const selector = spec.allowedNamespaces;
@@ -32,7 +33,7 @@ export function allowedNamespaces(
 
 /** Whether an Egress's status says something else of a namespace than is the case now. */
 export function concerns(
-  { spec, status }: Egress,
+  { spec, status }: Pick<StoredEgress, "spec" | "status">,
   {
     name,
     labels,

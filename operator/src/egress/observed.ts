@@ -1,5 +1,6 @@
 /** What the API server says of an Egress's children, as far as the operator looks at it. */
 
+import { OwnerReferences } from "@egress-nat/kube";
 import { z } from "zod";
 import { FIELD_MANAGER } from "./field-manager.ts";
 
@@ -11,17 +12,7 @@ const Metadata = z.object({
   generation: z.int().optional(),
   labels: z.record(z.string(), z.string()).optional(),
   annotations: z.record(z.string(), z.string()).optional(),
-  ownerReferences: z
-    .array(
-      z.object({
-        apiVersion: z.string(),
-        kind: z.string(),
-        name: z.string(),
-        uid: z.string(),
-        controller: z.boolean().optional(),
-      }),
-    )
-    .optional(),
+  ownerReferences: OwnerReferences.optional(),
   // Those of others are a third of the object.
   managedFields: z
     .array(z.looseObject({ manager: z.string().optional() }))
@@ -69,6 +60,15 @@ export interface ObservedChildren {
   readonly deployment: ObservedDeployment | undefined;
   readonly disruptionBudget: ObservedChild | undefined;
 }
+
+export const NO_CHILDREN: ObservedChildren = {
+  serviceAccount: undefined,
+  role: undefined,
+  roleBinding: undefined,
+  service: undefined,
+  deployment: undefined,
+  disruptionBudget: undefined,
+};
 
 /** Parsers of children by kind. */
 export const parseChild = {

@@ -1,9 +1,9 @@
 import type { Egress, EgressStatus } from "@egress-nat/crds";
 import { done, KubeError } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { ChildKind, GatewaySettings } from "./children/index.ts";
-import type { ObservedChildren } from "./observed.ts";
+import { NO_CHILDREN, type ObservedChildren } from "./observed.ts";
 import { type EgressWorld, reconcileEgress } from "./reconcile.ts";
 import { anEgress } from "./testing/egress.ts";
 
@@ -16,15 +16,6 @@ const SETTINGS: GatewaySettings = {
 const logger = createLogger({ name: "test", level: "silent" });
 const signal = new AbortController().signal;
 
-const NO_CHILDREN: ObservedChildren = {
-  serviceAccount: undefined,
-  role: undefined,
-  roleBinding: undefined,
-  service: undefined,
-  deployment: undefined,
-  disruptionBudget: undefined,
-};
-
 const unreachable = new KubeError("PATCH: no connection", { code: "Unreachable", retryable: true });
 const invalid = new KubeError("PATCH: 422 Invalid: spec.template", {
   code: "Invalid",
@@ -36,6 +27,12 @@ const failing = new KubeError("PATCH: 500 InternalError: failed calling webhook"
   status: 500,
   retryable: true,
 });
+const passing = new KubeError("PATCH: 500 InternalError: etcdserver: leader changed", {
+  code: "InternalError",
+  status: 500,
+  retryable: true,
+});
+const conflict = new KubeError("PATCH: 409 Conflict", { code: "Conflict", status: 409, retryable: true });
 const notFound = new KubeError("PATCH: 404 NotFound", { code: "NotFound", status: 404, retryable: false });
 
 /** A cluster with one Egress, and a record of what was written. */
@@ -68,6 +65,10 @@ class FakeWorld implements EgressWorld {
     return [];
   }
 
+  gatewayReasons() {
+    return new Map<string, string>();
+  }
+
   clients() {
     return 0;
   }
@@ -91,6 +92,12 @@ class FakeWorld implements EgressWorld {
     this.applied.push(child);
     return undefined as never;
   };
+
+  async scale() {
+    return undefined as never;
+  }
+
+  readonly upgradeTurns = { take: () => true, giveBack: () => undefined };
 
   async delete() {}
 
@@ -155,6 +162,26 @@ describe("reconciling an Egress", () => {
       expect(degraded(world)).toBe("ChildRefused");
     },
   );
+
+  test("goes on after a child that meets a passing failure, and tries again without a word", async () => {
+    const world = new FakeWorld({ service: passing });
+    await expect(reconcile(world)).rejects.toBe(passing);
+    expect(world.applied).toContain("deployment");
+    expect(degraded(world)).toBe("AsExpected");
+  });
+
+  test("looks again when the Egress has changed before its status is written", async () => {
+    await expect(reconcile(new FakeWorld({ status: conflict }))).rejects.toBe(conflict);
+  });
+
+  test.each([
+    [1, 0],
+    [2, 1],
+  ])("of generation %i looks for a budget without our label %i times", async (generation, times) => {
+    const read = vi.fn(() => Promise.resolve(undefined));
+    await reconcile(Object.assign(new FakeWorld({}, anEgress({}, { metadata: { generation } })), { read }));
+    expect(read).toHaveBeenCalledTimes(times);
+  });
 
   test("keeps the addresses of a Service whose change is refused: its clients go on", async () => {
     const egress = anEgress({});

@@ -1,28 +1,50 @@
 /** Makes the children and the status of one Egress what they should be. */
 
 import { isDeepStrictEqual } from "node:util";
-import type { Egress, EgressStatus } from "@egress-nat/crds";
-import { done, type Endpoint, hasCode, KubeError, type Outcome, requeueAfter } from "@egress-nat/kube";
+import { type Egress, type EgressStatus, type InvalidEgress, isInvalid } from "@egress-nat/crds";
+import {
+  done,
+  type Endpoint,
+  hasCode,
+  KubeError,
+  type Outcome,
+  objectKey,
+  requeueAfter,
+} from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { type Announcement, announcements } from "./announcements.ts";
 import { CHILD_RESOURCES, type ChildKind, type GatewaySettings, type Manifest } from "./children/index.ts";
+import { NameConflict } from "./name-conflict.ts";
 import { allowedNamespaces, type NamespaceHead } from "./namespaces.ts";
-import type { ObservedChild, ObservedChildren } from "./observed.ts";
-import { belongsTo, isAsWanted, planChildren, type Step } from "./plan.ts";
-import { egressStatus, type Problem } from "./status.ts";
+import {
+  NO_CHILDREN,
+  type ObservedChild,
+  type ObservedChildren,
+  type ObservedDeployment,
+} from "./observed.ts";
+import { belongsTo, isAsWanted, isOurs, planChildren, type Step } from "./plan.ts";
+import { asUpgrade, isPaused, templateOf } from "./rollout.ts";
+import type { Problem } from "./standard-conditions.ts";
+import { egressStatus, type Hold, type StoredEgress } from "./status.ts";
+import type { UpgradeTurns } from "./upgrade-turns.ts";
 
 /** An object in the way has no label of ours, so no watch tells when it is gone. */
 const CONFLICT_RECHECK_MS = 30_000;
+
+/** Whose turn has come is woken; this is for the turn that somebody else did not take. */
+const TURN_RECHECK_MS = 30_000;
 
 const INTERNAL_ERROR = 500;
 
 /** What the reconciler sees and does; all of it is injected. */
 export interface EgressWorld {
-  egress(key: string): Egress | undefined;
+  egress(key: string): StoredEgress | undefined;
   /** The children that bear the Egress's label, as last seen. */
   children(key: string): ObservedChildren;
   /** The pods behind its Service. */
   gateways(key: string): readonly Endpoint[];
+  /** Why those that are not ready say that they are not, by the pod's name. */
+  gatewayReasons(key: string): ReadonlyMap<string, string>;
   /** How many clients it has. */
   clients(key: string): number;
   /** Whether an address is in none of the cluster's networks that are known. */
@@ -43,9 +65,17 @@ export interface EgressWorld {
     force: boolean,
     signal: AbortSignal,
   ): Promise<NonNullable<ObservedChildren[K]>>;
+  /** Sets how many gateways there should be, and changes nothing else. */
+  scale(
+    deployment: ObservedDeployment,
+    replicas: number,
+    signal: AbortSignal,
+  ): Promise<NonNullable<ObservedChildren["deployment"]>>;
+  readonly upgradeTurns: Pick<UpgradeTurns, "take" | "giveBack">;
   delete(child: ChildKind, observed: ObservedChild, signal: AbortSignal): Promise<void>;
-  writeStatus(egress: Egress, status: EgressStatus, signal: AbortSignal): Promise<void>;
-  announce(egress: Egress, announcement: Announcement): void;
+  /** @throws KubeError Conflict where it is not this version of the Egress any more */
+  writeStatus(egress: StoredEgress, status: EgressStatus, signal: AbortSignal): Promise<void>;
+  announce(egress: StoredEgress, announcement: Announcement): void;
   /** RFC 3339. */
   now(): string;
 }
@@ -55,8 +85,10 @@ interface Applied {
   readonly children: ObservedChildren;
   readonly created: readonly string[];
   readonly problems: readonly Problem[];
-  /** By the API server: nothing but a new try tells when it would accept. */
+  /** By the API server, or its failure: nothing but a new try tells when it would accept. */
   readonly refusal: KubeError | undefined;
+  /** Why the gateways are not upgraded yet. */
+  readonly hold: Hold | undefined;
 }
 
 /** What became of one of them. */
@@ -65,6 +97,7 @@ interface Attempt {
   readonly result: ObservedChild | undefined;
   readonly problem?: Problem;
   readonly refusal?: KubeError;
+  readonly hold?: Hold;
 }
 
 /**
@@ -85,27 +118,49 @@ export async function reconcileEgress(
   if (egress === undefined || egress.metadata.deletionTimestamp !== undefined) return done;
 
   const observed = world.children(key);
-  const steps = planChildren(egress, observed, settings);
-  const applied = await takeSteps(egress, observed, steps, world, logger, signal);
+  const applied = isInvalid(egress)
+    ? leftAlone(egress, observed)
+    : await takeSteps(egress, observed, planChildren(egress, observed, settings), world, logger, signal);
 
   const { deployment, service } = applied.children;
   const seen = {
     ...{ deployment, service, problems: applied.problems },
-    ...{ gateways: world.gateways(key), clients: world.clients(key) },
+    ...{ gateways: world.gateways(key), gatewayReasons: world.gatewayReasons(key) },
+    ...{ clients: world.clients(key), hold: applied.hold },
     isOutside: (address: string) => world.isOutside(address),
-    allowedNamespaces: allowedNamespaces(egress, world.namespaces()),
+    allowedNamespaces:
+      allowedNamespaces(egress, world.namespaces()) ??
+      (isInvalid(egress) ? egress.status?.allowedNamespaces : undefined),
   };
   const status = egressStatus(egress, seen, world.now());
+  let conflict: KubeError | undefined;
   if (!isDeepStrictEqual(status, egress.status)) {
-    await writeStatus(egress, status, world, signal);
-    logger.debug({ status }, "status written");
+    conflict = await writeStatus(egress, status, world, logger, signal);
+    logger.debug({ status, isWritten: conflict === undefined }, "status written");
   }
   const replicas = [observed.deployment, deployment].map((seen) => seen?.spec.replicas);
-  for (const announcement of announcements(egress.status, status, applied.created, replicas)) {
+  // What another status says of the Egress was told with that one.
+  const before = conflict === undefined ? egress.status : status;
+  for (const announcement of announcements(before, status, applied.created, replicas)) {
     world.announce(egress, announcement);
   }
+  if (conflict !== undefined) throw conflict;
   if (applied.refusal !== undefined) throw applied.refusal;
-  return applied.problems.length > 0 ? requeueAfter(CONFLICT_RECHECK_MS) : done;
+  if (applied.problems.length > 0) return requeueAfter(CONFLICT_RECHECK_MS);
+  return applied.hold === "UpgradeWaits" ? requeueAfter(TURN_RECHECK_MS) : done;
+}
+
+/** Children of an Egress that is not understood: nothing that serves is changed for what may be meant otherwise. */
+function leftAlone(egress: InvalidEgress, observed: ObservedChildren): Applied {
+  const own = Object.entries(observed).filter(
+    ([, child]: [string, ObservedChild | undefined]) => child !== undefined && belongsTo(egress, child),
+  );
+  return {
+    children: { ...NO_CHILDREN, ...Object.fromEntries(own) },
+    created: [],
+    problems: [],
+    ...{ refusal: undefined, hold: undefined },
+  };
 }
 
 /**
@@ -127,12 +182,15 @@ async function takeSteps(
     ...(await sideBySide(steps.filter(({ child }) => child === "deployment"))),
   ];
   const changed = Object.fromEntries(attempts.map(({ step, result }) => [step.child, result]));
-  const created = attempts.filter(({ step, problem }) => step.action === "create" && problem === undefined);
+  const created = attempts.filter(({ step, refusal, problem }) => {
+    return step.action === "create" && refusal === undefined && problem === undefined;
+  });
   return {
     children: { ...observed, ...changed },
     created: created.map(({ step }) => CHILD_RESOURCES[step.child].kind),
     problems: attempts.flatMap(({ problem }) => problem ?? []),
     refusal: attempts.find(({ refusal }) => refusal !== undefined)?.refusal,
+    hold: attempts.find(({ hold }) => hold !== undefined)?.hold,
   };
 }
 
@@ -152,6 +210,7 @@ async function attemptStep(
 ): Promise<Attempt> {
   const { child, action } = step;
   try {
+    if (step.action === "upgrade") return await attemptUpgrade(egress, observed, step, world, logger, signal);
     const result = await takeStep(egress, step, world, signal);
     logger.info({ kind: CHILD_RESOURCES[child].kind, action }, "step taken");
     return { step, result };
@@ -159,20 +218,67 @@ async function attemptStep(
     if (error instanceof NameConflict) {
       return { step, result: undefined, problem: { reason: "NameConflict", message: error.message } };
     }
-    if (!(error instanceof KubeError) || !isAboutTheChild(error)) throw error;
+    if (!(error instanceof KubeError)) throw error;
+    if (error.status === INTERNAL_ERROR && !isOfWebhook(error))
+      return { step, result: observed[child], refusal: error };
+    if (!isAboutTheChild(error)) throw error;
     const problem = { reason: "ChildRefused", message: error.message } as const;
     return { step, result: observed[child], problem, refusal: error };
   }
 }
 
-/** An answer that is no, or a failure of what the API server asks about this object: a webhook, most of the time. */
-function isAboutTheChild({ status, retryable }: KubeError): boolean {
-  return status !== undefined && (!retryable || status === INTERNAL_ERROR);
+/** An answer that is no, or a failure of what the API server asks about this object. */
+function isAboutTheChild(error: KubeError): boolean {
+  return error.status !== undefined && (!error.retryable || isOfWebhook(error));
+}
+
+/**
+ * Whether the API server could not ask a webhook. All else that it answers with 500, as while etcd elects a leader, is its
+ * own trouble, which passes.
+ *
+ * @see https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go
+ */
+function isOfWebhook({ status, message }: KubeError): boolean {
+  return status === INTERNAL_ERROR && message.includes("failed calling webhook");
+}
+
+/** Gateways that wait for their turn are as many as their author wants all the same. */
+async function attemptUpgrade(
+  egress: Egress,
+  { deployment }: ObservedChildren,
+  step: Extract<Step, { action: "upgrade" }>,
+  world: EgressWorld,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<Attempt> {
+  if (deployment === undefined) throw new TypeError("what is not there cannot be upgraded");
+  const key = objectKey(egress);
+  const { replicas } = egress.spec;
+  const isAvailable = deployment.status.availableReplicas > 0;
+  const hold = isPaused(egress)
+    ? "UpgradePaused"
+    : world.upgradeTurns.take(key, isAvailable, templateOf(deployment))
+      ? undefined
+      : "UpgradeWaits";
+  if (hold !== undefined) {
+    const result =
+      deployment.spec.replicas === replicas ? deployment : await world.scale(deployment, replicas, signal);
+    return { step, result, hold };
+  }
+  try {
+    const manifest = isAvailable ? asUpgrade(step.manifest) : step.manifest;
+    const result = await world.apply("deployment", manifest, true, signal);
+    logger.info({ kind: CHILD_RESOURCES.deployment.kind, action: step.action }, "step taken");
+    return { step, result };
+  } catch (error) {
+    world.upgradeTurns.giveBack(key);
+    throw error;
+  }
 }
 
 async function takeStep(
   egress: Egress,
-  step: Step,
+  step: Exclude<Step, { action: "upgrade" }>,
   world: EgressWorld,
   signal: AbortSignal,
 ): Promise<ObservedChild | undefined> {
@@ -181,13 +287,13 @@ async function takeStep(
     case "await":
       return undefined;
     case "yield":
-      throw new NameConflict(child, step.observed);
+      throw new NameConflict(egress, child, step.observed);
     case "delete":
       await world.delete(child, step.observed, signal);
       return undefined;
     case "sweep": {
       const existing = await world.read(child, egress, signal);
-      if (existing !== undefined && belongsTo(egress, existing)) await world.delete(child, existing, signal);
+      if (existing !== undefined && isOurs(egress, existing)) await world.delete(child, existing, signal);
       return undefined;
     }
     case "update":
@@ -200,7 +306,8 @@ async function takeStep(
         if (!hasCode(error, "Conflict")) throw error;
       }
       const existing = await world.read(child, egress, signal);
-      if (existing !== undefined && !belongsTo(egress, existing)) throw new NameConflict(child, existing);
+      if (existing !== undefined && !isOurs(egress, existing))
+        throw new NameConflict(egress, child, existing);
       // Of an earlier attempt whose answer was lost.
       if (existing !== undefined && isAsWanted(existing, step.manifest)) return existing;
       return world.apply(child, step.manifest, existing !== undefined, signal);
@@ -208,32 +315,29 @@ async function takeStep(
   }
 }
 
+/** @returns the Conflict, where the Egress is no longer the one that was looked at: look again */
 async function writeStatus(
-  egress: Egress,
+  egress: StoredEgress,
   status: EgressStatus,
   world: EgressWorld,
+  logger: Logger,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<KubeError | undefined> {
   try {
     await world.writeStatus(egress, status, signal);
+    return undefined;
   } catch (error) {
+    if (hasCode(error, "Conflict")) return error;
+    // A rule over the whole object is judged again with each status; the event tells what the status cannot.
+    if (isInvalid(egress) && hasCode(error, "Invalid")) {
+      logger.warn(
+        { err: error, invalid: egress.invalid },
+        "the Egress is not understood, nor its status taken",
+      );
+      return undefined;
+    }
     // Deleted meanwhile, by which there is nothing left to say.
     if (!hasCode(error, "NotFound")) throw error;
-  }
-}
-
-/** An object that the Egress needs has a name that is taken. */
-class NameConflict extends Error {
-  constructor(child: ChildKind, observed: ObservedChild) {
-    const { name, namespace } = observed.metadata;
-    const { kind } = CHILD_RESOURCES[child];
-    const owner = observed.metadata.ownerReferences?.find(({ controller }) => controller);
-    const holder =
-      owner === undefined ? "nobody's child" : `a child of ${owner.kind} ${owner.name} (${owner.uid})`;
-    super(
-      `${kind} ${namespace}/${name} exists, and is ${holder}: it is left as it is; ` +
-        `rename or delete it, or give the Egress another name`,
-    );
-    this.name = "NameConflict";
+    return undefined;
   }
 }

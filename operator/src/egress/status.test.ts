@@ -1,6 +1,8 @@
+import { Egress, orInvalid } from "@egress-nat/crds";
 import { describe, expect, test } from "vitest";
 import type { ObservedDeployment, ObservedService } from "./observed.ts";
-import { egressStatus, type Problem, type StatusInput } from "./status.ts";
+import type { Problem } from "./standard-conditions.ts";
+import { egressStatus, type StatusInput } from "./status.ts";
 import { anEgress } from "./testing/egress.ts";
 
 const NOW = "2026-01-02T03:04:05Z";
@@ -41,7 +43,9 @@ const NOTHING: StatusInput = {
   deployment: undefined,
   service: undefined,
   problems: [],
+  hold: undefined,
   gateways: [],
+  gatewayReasons: new Map(),
   clients: 0,
   isOutside: () => false,
   allowedNamespaces: undefined,
@@ -104,6 +108,8 @@ describe("the status of an Egress", () => {
       Available: available,
       Progressing: progressing,
       Degraded: "False AsExpected",
+      Ready: available.replace("False ScaledToZero", "True ScaledToZero"),
+      ...(progressing.startsWith("True") && { Reconciling: progressing }),
     });
   });
 
@@ -129,6 +135,79 @@ describe("the status of an Egress", () => {
     expect(conditions({}, deployment({ conditions: conditionsOfDeployment })).Degraded).toBe(
       "True ProgressDeadlineExceeded",
     );
+  });
+
+  test.each([
+    ["NameConflict", { Ready: "False NameConflict", Stalled: "True NameConflict" }],
+    ["ChildRefused", { Ready: "False ChildRefused", Stalled: "True ChildRefused" }],
+    ["ClusterRangesIncomplete", { Ready: "False NoGateway", Reconciling: "True RollingOut" }],
+  ])("tells those who wait whether it goes on by itself after %s", (reason, expected) => {
+    const starting = deployment({ replicas: 1, updatedReplicas: 1 });
+    const {
+      Available: _,
+      Progressing: __,
+      Degraded: ___,
+      ...standard
+    } = conditions({}, starting, [{ reason, message: "why" }]);
+    expect(standard).toEqual(expected);
+  });
+
+  test("says that no namespace has the labels of its selector", () => {
+    const input = { ...NOTHING, deployment: deployment(all(1)), service };
+    const messages = (allowedNamespaces: readonly string[]) =>
+      egressStatus(anEgress({ allowedNamespaces: {} }), { ...input, allowedNamespaces }, NOW)
+        .conditions?.filter(({ type }) => type === "Available" || type === "Ready")
+        .map(({ status, message }) => `${status} ${message}`);
+    const told =
+      "True 1 of 1 gateways are available; spec.allowedNamespaces selects no namespace, so no pod may be a client: label a namespace, or change it";
+    expect(messages([])).toEqual([told, told]);
+    expect(messages(["apps"])).toEqual(Array(2).fill("True 1 of 1 gateways are available"));
+  });
+
+  test("says what gateways that are not ready say of it, and that clients go on by the others", () => {
+    const seen = { nodeName: "n1", serving: false, terminating: false };
+    const gateways = ["nat-1", "nat-2", "nat-3"].map((name) => ({
+      ...{ ...seen, name, ready: name === "nat-3" },
+      addresses: ["10.244.1.7"],
+    }));
+    const gatewayReasons = new Map(gateways.map(({ name }) => [name, "net.ipv4.ip_forward is 0"]));
+    const counts = { ...all(3), readyReplicas: 1, availableReplicas: 1 };
+    const input = { ...NOTHING, deployment: deployment(counts), service, gateways, gatewayReasons };
+    const status = egressStatus(anEgress({ replicas: 3 }), input, NOW);
+    expect(status.gateways?.map(({ reason }) => reason)).toEqual([
+      "net.ipv4.ip_forward is 0",
+      "net.ipv4.ip_forward is 0",
+      undefined,
+    ]);
+    const condition = (type: string) => status.conditions?.find((each) => each.type === type);
+    expect(condition("Degraded")).toMatchObject({
+      status: "True",
+      reason: "GatewayNotReady",
+      message: "nat-1, nat-2 are not ready: net.ipv4.ip_forward is 0",
+    });
+    expect(condition("Ready")?.status).toBe("True");
+    expect(condition("Stalled")).toBeUndefined();
+  });
+
+  test("of one that is not understood tells of the gateways that are left, and that nothing goes on", () => {
+    const egress = orInvalid(Egress)({
+      metadata: anEgress({}).metadata,
+      spec: { destinations: ["192.0.2.0/33"] },
+      status: { observedGeneration: 6 },
+    });
+    const status = egressStatus(egress, { ...NOTHING, deployment: deployment(all(1)), service }, NOW);
+    expect(status).toMatchObject({
+      observedGeneration: 7,
+      replicas: 1,
+      serviceIPs: ["10.96.0.7", "fd00:96::7"],
+    });
+    expect(status.conditions?.map(({ type, status, reason }) => `${type}: ${status} ${reason}`)).toEqual([
+      "Available: True GatewaysAvailable",
+      "Progressing: False InvalidSpec",
+      "Degraded: True InvalidSpec",
+      "Ready: False InvalidSpec",
+      "Stalled: True InvalidSpec",
+    ]);
   });
 
   test("names a conflict", () => {
@@ -177,6 +256,7 @@ describe("the status of an Egress", () => {
       ["Available", NOW],
       ["Progressing", NOW],
       ["Degraded", before],
+      ["Ready", NOW],
     ]);
   });
 });

@@ -1,23 +1,39 @@
 /** The status of an Egress, from what is seen of its children. */
 
-import type { Condition, Egress, EgressStatus } from "@egress-nat/crds";
+import {
+  type Condition,
+  type Egress,
+  type EgressStatus,
+  type InvalidEgress,
+  isInvalid,
+  PAUSE_ROLLOUT_ANNOTATION,
+} from "@egress-nat/crds";
 import type { Endpoint } from "@egress-nat/kube";
 import { gatewayLabels } from "./children/index.ts";
 import { gatewayStatuses } from "./gateways.ts";
 import type { ObservedDeployment, ObservedService } from "./observed.ts";
+import { type Finding, type Problem, standardConditions } from "./standard-conditions.ts";
 
-/** Something that needs a person. */
-export interface Problem {
-  readonly reason: "NameConflict" | "ChildRefused" | "FamilyNotAvailable" | "ClusterRangesIncomplete";
-  readonly message: string;
-}
+/** An Egress as the API has it, whether this release understands it or not. */
+export type StoredEgress = Egress | InvalidEgress;
+
+/** Why gateways are not upgraded yet. */
+export type Hold = "UpgradeWaits" | "UpgradePaused";
+
+const HOLDS: Readonly<Record<Hold, string>> = {
+  UpgradeWaits: "they are replaced by gateways of the present release when the turn of this Egress has come",
+  UpgradePaused: `they are not replaced by gateways of the present release while the Egress has the annotation ${PAUSE_ROLLOUT_ANNOTATION}`,
+};
 
 /** What a status is made of. Children that belong to somebody else are not among them. */
 export interface StatusInput {
   readonly deployment: ObservedDeployment | undefined;
   readonly service: ObservedService | undefined;
   readonly problems: readonly Problem[];
+  readonly hold: Hold | undefined;
   readonly gateways: readonly Endpoint[];
+  /** Why gateways that are not ready say that they are not, by name. */
+  readonly gatewayReasons: ReadonlyMap<string, string>;
   /** How many. */
   readonly clients: number;
   /** Whether an address is in none of the cluster's networks that are known. */
@@ -26,31 +42,37 @@ export interface StatusInput {
   readonly allowedNamespaces: readonly string[] | undefined;
 }
 
-type Finding = Pick<Condition, "status" | "reason" | "message">;
-
 /**
- * @param egress the Egress; the times of its present conditions are kept where their status does
+ * @param egress the Egress; the times of its present conditions are kept where their status does. Of one that is not
+ *   understood its gateways are told as they are
  * @param input what was seen
  * @param now RFC 3339
  */
-export function egressStatus(egress: Egress, input: StatusInput, now: string): EgressStatus {
-  const { deployment, service, gateways, clients, allowedNamespaces } = input;
+export function egressStatus(egress: StoredEgress, input: StatusInput, now: string): EgressStatus {
+  const { deployment, service, gateways, gatewayReasons, clients, allowedNamespaces } = input;
+  const problems = problemsOf(egress, input);
   const findings = {
     Available: available(egress, input),
-    Progressing: progressing(egress, deployment),
-    Degraded: degraded(egress, input),
+    Progressing: progressing(egress, input),
+    Degraded: degraded(problems),
   };
+  const standard = standardConditions(findings.Available, findings.Progressing, problems);
+  // Whoever reads the list of allowed namespaces knows by it whether an Egress was ever understood.
+  const isRead = !isInvalid(egress) || egress.status?.observedGeneration !== undefined;
   return {
-    observedGeneration: egress.metadata.generation,
-    conditions: Object.entries(findings).map(([type, finding]) => condition(egress, type, finding, now)),
+    ...(isRead && { observedGeneration: egress.metadata.generation }),
+    conditions: Object.entries({ ...findings, ...standard }).map(([type, finding]) =>
+      condition(egress, type, finding, now),
+    ),
     replicas: deployment?.status.replicas ?? 0,
     readyReplicas: deployment?.status.readyReplicas ?? 0,
     clients,
-    gateways: gatewayStatuses(gateways),
+    gateways: gatewayStatuses(gateways, gatewayReasons),
     selector: Object.entries(gatewayLabels(egress))
       .map(([label, value]) => `${label}=${value}`)
       .join(","),
     serviceIPs: serviceIPs(service),
+    ...(service && { serviceUID: service.metadata.uid }),
     ...(allowedNamespaces && { allowedNamespaces: [...allowedNamespaces] }),
   };
 }
@@ -60,8 +82,13 @@ function serviceIPs(service: ObservedService | undefined): string[] {
   return service?.spec.clusterIPs.filter((address) => address !== "None") ?? [];
 }
 
-function available(egress: Egress, { deployment, service }: StatusInput): Finding {
-  const wanted = egress.spec.replicas;
+/** How many gateways should be; of an Egress that is not understood as many as were made. */
+function wantedGateways(egress: StoredEgress, deployment: ObservedDeployment | undefined): number {
+  return isInvalid(egress) ? (deployment?.spec.replicas ?? 1) : egress.spec.replicas;
+}
+
+function available(egress: StoredEgress, { deployment, service, allowedNamespaces }: StatusInput): Finding {
+  const wanted = wantedGateways(egress, deployment);
   const serving = deployment?.status.availableReplicas ?? 0;
   const unserved = unservedFamilies(egress, service);
   const message = [
@@ -69,6 +96,11 @@ function available(egress: Egress, { deployment, service }: StatusInput): Findin
     ...unserved.map(
       (family) => `destinations of ${family} are not served: Services of the cluster have no such addresses`,
     ),
+    ...(allowedNamespaces?.length === 0
+      ? [
+          "spec.allowedNamespaces selects no namespace, so no pod may be a client: label a namespace, or change it",
+        ]
+      : []),
   ].join("; ");
   if (serving > 0) return { status: "True", reason: "GatewaysAvailable", message };
   if (wanted > 0) return { status: "False", reason: "NoGateway", message };
@@ -79,7 +111,10 @@ function available(egress: Egress, { deployment, service }: StatusInput): Findin
   };
 }
 
-function progressing(egress: Egress, deployment: ObservedDeployment | undefined): Finding {
+function progressing(egress: StoredEgress, { deployment, hold }: StatusInput): Finding {
+  if (isInvalid(egress)) {
+    return { status: "False", reason: "InvalidSpec", message: "nothing is changed until spec is understood" };
+  }
   const wanted = egress.spec.replicas;
   if (deployment === undefined) {
     return { status: "True", reason: "Creating", message: "the gateways are about to be made" };
@@ -89,33 +124,61 @@ function progressing(egress: Egress, deployment: ObservedDeployment | undefined)
   const isComplete =
     status.updatedReplicas === wanted && status.replicas === wanted && status.availableReplicas === wanted;
   if (isSeen && isComplete) {
-    return {
-      status: "False",
-      reason: "Complete",
-      message: `all of ${wanted} gateways are as they should be`,
-    };
+    const message = `all of ${wanted} gateways are as they should be`;
+    return hold === undefined
+      ? { status: "False", reason: "Complete", message }
+      : { status: "False", reason: hold, message: `all of ${wanted} gateways are available: ${HOLDS[hold]}` };
   }
   const message = `${status.updatedReplicas} of ${wanted} gateways are up to date, ${status.availableReplicas} available`;
   return { status: "True", reason: "RollingOut", message };
 }
 
-function degraded(egress: Egress, input: StatusInput): Finding {
-  const all: readonly Pick<Finding, "reason" | "message">[] = [
+function problemsOf(egress: StoredEgress, input: StatusInput): readonly Problem[] {
+  return [
+    ...specProblems(egress),
     ...input.problems,
     ...deploymentProblems(input.deployment),
     ...familyProblems(egress, input),
+    ...gatewayProblems(input),
     ...rangeProblems(input),
   ];
-  const [first] = all;
+}
+
+function degraded(problems: readonly Problem[]): Finding {
+  const [first] = problems;
   if (first === undefined)
     return { status: "False", reason: "AsExpected", message: "nothing needs attention" };
-  return { status: "True", reason: first.reason, message: all.map(({ message }) => message).join("; ") };
+  const message = problems.map((problem) => problem.message).join("; ");
+  return { status: "True", reason: first.reason, message };
+}
+
+/** Gateways of one Egress mostly have one reason. */
+function gatewayProblems({ gateways, gatewayReasons }: StatusInput): readonly Problem[] {
+  const byReason = new Map<string, string[]>();
+  for (const { name, state, reason } of gatewayStatuses(gateways, gatewayReasons)) {
+    if (state === "Down" && reason !== undefined)
+      byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
+  }
+  return [...byReason].map(([reason, names]) => ({
+    reason: "GatewayNotReady",
+    message: `${names.join(", ")} ${names.length === 1 ? "is" : "are"} not ready: ${reason}`,
+  }));
+}
+
+function specProblems(egress: StoredEgress): readonly Problem[] {
+  if (!isInvalid(egress)) return [];
+  const { namespace, name } = egress.metadata;
+  const message =
+    `Egress ${namespace}/${name} is not understood by this release: ${egress.invalid}: correct it ` +
+    `(kubectl edit egress -n ${namespace} ${name}), or use the release that it was written for; until then its ` +
+    "gateways and its clients go on as they are, and no new client starts";
+  return [{ reason: "InvalidSpec", message }];
 }
 
 /** One of two families is enough: manifests are written for more than one cluster. */
-function familyProblems(egress: Egress, { service }: StatusInput): readonly Problem[] {
+function familyProblems(egress: StoredEgress, { service }: StatusInput): readonly Problem[] {
   const unserved = unservedFamilies(egress, service);
-  if (unserved.length === 0 || unserved.length < familiesOf(egress.spec.destinations).size) return [];
+  if (unserved.length === 0 || unserved.length < familiesOf(egress.spec.destinations ?? []).size) return [];
   const message =
     `all destinations are ${unserved.join(" and ")}, and Services of the cluster have no such addresses: ` +
     "add destinations of the other family, or use a dual-stack cluster";
@@ -134,11 +197,11 @@ function rangeProblems({ gateways, service, isOutside }: StatusInput): readonly 
   return [{ reason: "ClusterRangesIncomplete", message }];
 }
 
-function unservedFamilies(egress: Egress, service: ObservedService | undefined): readonly string[] {
+function unservedFamilies({ spec }: StoredEgress, service: ObservedService | undefined): readonly string[] {
   const served = familiesOf(serviceIPs(service));
   return served.size === 0
     ? []
-    : [...familiesOf(egress.spec.destinations)].filter((family) => !served.has(family));
+    : [...familiesOf(spec.destinations ?? [])].filter((family) => !served.has(family));
 }
 
 function familiesOf(addresses: readonly string[]): Set<"IPv4" | "IPv6"> {
@@ -146,7 +209,7 @@ function familiesOf(addresses: readonly string[]): Set<"IPv4" | "IPv6"> {
 }
 
 /** FailedCreate is how a ReplicaSet says that its pods are refused: by Pod Security, a quota, a webhook. */
-function deploymentProblems(deployment: ObservedDeployment | undefined) {
+function deploymentProblems(deployment: ObservedDeployment | undefined): readonly Problem[] {
   return (deployment?.status.conditions ?? []).flatMap(({ type, status, reason, message }) => {
     if (type === "ReplicaFailure" && status === "True")
       return { reason, message: withRemedy(message, deployment) };
@@ -164,7 +227,7 @@ function withRemedy(message: string, deployment: ObservedDeployment | undefined)
   );
 }
 
-function condition(egress: Egress, type: string, finding: Finding, now: string): Condition {
+function condition(egress: StoredEgress, type: string, finding: Finding, now: string): Condition {
   const before = egress.status?.conditions?.find((present) => present.type === type);
   return {
     type,

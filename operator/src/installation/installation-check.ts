@@ -12,6 +12,7 @@ import {
 import { type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { z } from "zod";
 import { daemonSetProgress } from "./daemon-set.ts";
+import { definitionProblems } from "./definitions.ts";
 
 const NODE_AGENT = "egress-nat-node-agent";
 const LEASE = "egress-nat-operator";
@@ -43,7 +44,7 @@ export async function installationCheck({ signal, logger }: ProgramContext): Pro
   if (findings.some(({ ok }) => !ok)) throw new Error("egress-nat does not work yet: see the lines above");
 }
 
-/** Whether the API is served, the operator leads, and an agent serves every node. */
+/** Whether this release's API is served, the operator leads, and an agent serves every node. */
 export async function installationFindings(
   transport: Transport,
   namespace: string,
@@ -58,7 +59,10 @@ export async function installationFindings(
           query: { limit: 1 },
           signal,
         });
-        return { ok: true, message: `the API server serves ${resource.plural}` };
+        const problem = (await definitionProblems(transport, signal))[resource.plural];
+        return problem
+          ? { ok: false, message: problem }
+          : { ok: true, message: `the API server serves ${resource.plural}` };
       }),
     ),
     look(async () => {

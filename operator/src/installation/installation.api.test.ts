@@ -1,6 +1,11 @@
+import { EGRESS_RESOURCE } from "@egress-nat/crds";
 import { pause, type Resource } from "@egress-nat/kube";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { withoutInDefinition } from "../../../test/api/earlier-release.ts";
 import { Playground, silentLogger } from "../testing/cluster.ts";
+import { confinedTo } from "../testing/confined-transport.ts";
+import { RunningOperator } from "../testing/running-operator.ts";
+import { definitionProblems } from "./definitions.ts";
 import { installationFindings } from "./installation-check.ts";
 import { refuseWhileEgressesExist } from "./uninstall-check.ts";
 import { waitForDaemonSet } from "./uninstall-wait.ts";
@@ -95,6 +100,30 @@ describe("the installation check", () => {
       expect.stringMatching(/^not ok: .*leases.* not found/),
       expect.stringMatching(/^not ok: .*daemonsets.* not found/),
     ]);
+  });
+
+  test("names a definition that is not of this release, and the operator is not ready with it", async () => {
+    const problem = async () =>
+      (await definitionProblems(play.transport, signal))[EGRESS_RESOURCE.plural] ?? "";
+    using elsewhere = await Playground.create(inject("kubeconfig"));
+    const { namespace, transport } = elsewhere;
+    const start = () => RunningOperator.start(confinedTo(namespace, transport), namespace);
+    const outdated =
+      /CustomResourceDefinition egresses\.coil\.cybozu\.com is not of this release, .* it lacks status\.conditions, so .*kubectl apply --server-side/;
+    await withoutInDefinition(
+      play.transport,
+      "status/properties/conditions",
+      async () => (await problem()) !== "",
+      async () => {
+        expect((await findings())[0]).toMatch(outdated);
+        expect((await findings())[1]).toBe("ok: the API server serves egressclientslices");
+        await using operator = start();
+        await expect.poll(() => operator.reasonsNotReady.join(), { timeout: 20_000 }).toMatch(outdated);
+        expect(operator.isReady).toBe(false);
+      },
+    );
+    await using operator = start();
+    await expect.poll(() => operator.isReady, { timeout: 20_000 }).toBe(true);
   });
 
   test("is content when an operator leads and agents serve every node", async () => {

@@ -112,7 +112,11 @@ export class Playground implements Disposable {
 
   /** As the agent of a node would. @param clients names of pods */
   createSlice(
-    metadata: { readonly name: string; readonly labels?: object },
+    metadata: {
+      readonly name: string;
+      readonly labels?: object;
+      readonly ownerReferences?: readonly object[];
+    },
     nodeName: string,
     clients: readonly string[] = [],
   ): Promise<Anything> {

@@ -20,8 +20,8 @@ export interface Outcome {
 
 const OURS = /^(app\.kubernetes\.io|coil\.cybozu\.com)\//;
 
-/** Differs by the Egress's UID and namespace; that it is right shows in what is written next: nothing. */
-const DIGEST = "coil.cybozu.com/applied-digest";
+/** Differ by the Egress's UID and namespace; that they are right shows in what is written next: nothing. */
+const DIGEST = /^coil\.cybozu\.com\/[a-z]+-digest$/;
 
 export async function outcomeOf(play: Playground): Promise<Outcome> {
   const egresses = new Map<string, Egress>();
@@ -76,7 +76,9 @@ function anonymous(object: Anything, namespace: string): object {
     ...rest,
     metadata: {
       labels: ours(labels),
-      annotations: { ...ours(annotations), [DIGEST]: annotations[DIGEST] === undefined ? "absent" : "there" },
+      annotations: Object.fromEntries(
+        Object.entries(ours(annotations)).map(([name, value]) => [name, DIGEST.test(name) ? "there" : value]),
+      ),
       ownerReferences: ownerReferences.map(({ uid: _uid, ...reference }: Anything) => reference),
     },
   });
@@ -101,10 +103,11 @@ function ours(entries: Readonly<Record<string, string>>): object {
 
 function statusOf({ metadata, status }: Egress, service: Anything): object | undefined {
   if (status?.observedGeneration !== metadata.generation) return undefined;
-  const { conditions = [], serviceIPs = [], observedGeneration: _, ...rest } = status;
+  const { conditions = [], serviceIPs = [], serviceUID, observedGeneration: _, ...rest } = status;
   return {
     ...rest,
     conditions: conditions.map(({ type, status, reason }) => `${type}: ${status} ${reason}`),
+    isServiceRight: serviceUID === service?.metadata.uid,
     areServiceIPsRight: JSON.stringify(serviceIPs) === JSON.stringify(service?.spec.clusterIPs ?? []),
   };
 }

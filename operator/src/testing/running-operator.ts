@@ -4,16 +4,21 @@ import type { RequestOptions, Transport } from "@egress-nat/kube";
 import { Registry } from "prom-client";
 import type { GatewaySettings } from "../egress/children/index.ts";
 import { OperatorMetrics } from "../metrics.ts";
-import { EgressOperator } from "../operator.ts";
+import { EgressOperator, type EgressOperatorOptions } from "../operator.ts";
 import { silentLogger } from "./cluster.ts";
 import { isWrite } from "./writes.ts";
 
-const SETTINGS: GatewaySettings = {
+export const SETTINGS: GatewaySettings = {
   image: "registry.example/egress-nat-egress-pod:1.0",
   imagePullPolicy: "IfNotPresent",
   clusterRangesNamespace: "egress-nat",
   logLevel: "info",
 };
+
+/** What a test wants otherwise. */
+type Options = Partial<
+  Pick<EgressOperatorOptions, "settings" | "gatewayHealthPort" | "leaseTransport" | "maxConcurrentRollouts">
+>;
 
 export class RunningOperator implements AsyncDisposable {
   /** "PATCH /apis/..." of everything that it wrote but leases and events. */
@@ -21,27 +26,49 @@ export class RunningOperator implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #operator: EgressOperator;
   readonly #ended: Promise<void>;
+  readonly #registry = new Registry();
 
-  private constructor(transport: Transport, namespace: string, identity: string) {
+  private constructor(transport: Transport, namespace: string, identity: string, options: Options) {
     this.#operator = new EgressOperator({
       transport: this.#recording(transport),
-      settings: SETTINGS,
+      leaseTransport: transport,
+      ...{ settings: SETTINGS, maxConcurrentRollouts: 2, ...options },
       clusterNetworks: { configured: [], serviceAddresses: true },
       namespace,
       identity,
       logger: silentLogger,
-      metrics: new OperatorMetrics(new Registry()),
+      metrics: new OperatorMetrics(this.#registry),
     });
     this.#ended = this.#operator.run(this.#stop.signal);
   }
 
   /** @param namespace where its Lease is: operators that share it are candidates for one lead */
-  static start(transport: Transport, namespace: string, identity = "operator-0"): RunningOperator {
-    return new RunningOperator(transport, namespace, identity);
+  static start(
+    transport: Transport,
+    namespace: string,
+    identity = "operator-0",
+    options: Options = {},
+  ): RunningOperator {
+    return new RunningOperator(transport, namespace, identity, options);
+  }
+
+  /** By its own word: what its metric says. */
+  get isLeading(): boolean {
+    return this.#operator.isLeading;
   }
 
   get isReady(): boolean {
     return this.#operator.ready().ok;
+  }
+
+  get reasonsNotReady(): readonly string[] {
+    return this.#operator.ready().reasons;
+  }
+
+  /** The samples of a gauge or a counter: labels and value. */
+  async metric(name: string): Promise<Readonly<Record<string, string | number>>[]> {
+    const metric = await this.#registry.getSingleMetric(name)?.get();
+    return (metric?.values ?? []).map(({ labels, value }) => ({ ...labels, value }));
   }
 
   async stop(): Promise<void> {

@@ -3,10 +3,11 @@ import {
   CLUSTER_RANGES_CONFIG_MAP,
   clusterRangesData,
   EGRESS_RESOURCE,
+  FOU_PORT,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
 import { EgressPod, Metrics } from "@egress-nat/egress-pod";
-import { Gateway, kernelHere, prepareGatewayNetns } from "@egress-nat/founat";
+import { Gateway, GatewayWatch, kernelHere, prepareGatewayNetns } from "@egress-nat/founat";
 import { CONFIG_MAP_RESOURCE, type Resource, resourcePath, type Transport } from "@egress-nat/kube";
 import { createLogger, createRegistry } from "@egress-nat/program";
 import { EGRESS, sliceObject } from "./slices.ts";
@@ -57,6 +58,7 @@ const logger = createLogger({ name: "bench", level: "warn" });
 const kernel = kernelHere();
 const pod = new EgressPod({
   egress: EGRESS,
+  addresses: ["10.9.0.2"],
   clusterRangesNamespace: EGRESS.namespace,
   transport,
   createGateway: (config) => {
@@ -65,8 +67,18 @@ const pod = new EgressPod({
       configure: (changed) => gateway.configure(changed),
       sync: (clients) => gateway.sync(clients).then(commit),
       update: (change) => gateway.update(change).then(commit),
+      check: () => gateway.check(),
+      repair: () => gateway.repair(),
+      drops: () => gateway.drops(),
       liveFlows: () => gateway.liveFlows(),
+      get transactions() {
+        return gateway.transactions;
+      },
     };
+  },
+  watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
+  onDrift: (_, message) => {
+    throw new Error(message);
   },
   logger,
   metrics: new Metrics(createRegistry()),

@@ -115,6 +115,13 @@ export class OperatorProcess implements AsyncDisposable {
     return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024) / 1e6;
   }
 
+  /** Processor time since its start: fields 14 and 15 of /proc/PID/stat (proc(5)), in ticks of 10 ms. */
+  async cpuSeconds(): Promise<number> {
+    const stat = await readFile(`/proc/${this.#process.pid()}/stat`, "utf8");
+    const afterName = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(afterName[11]) + Number(afterName[12])) / 100;
+  }
+
   /** Ends it in good order, as a rollout does. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#process.signal("SIGTERM");

@@ -1,6 +1,7 @@
 // Command kubernetes is every program of a Kubernetes cluster in one binary: etcd, the control plane and what runs on
 // a node, as subcommands that take the flags of the original programs. It is linked from the published Go modules, so
-// a test cluster needs neither a container registry nor a release download.
+// a test cluster needs neither a container registry nor a release download. go.mod is that of the newest Kubernetes that
+// the product supports, oldest.mod that of the oldest.
 package main
 
 import (
@@ -31,7 +32,7 @@ func main() {
 		"kube-controller-manager": run(controllermanager.NewControllerManagerCommand),
 		"kube-scheduler":          run(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 		"kube-proxy":              run(proxy.NewProxyCommand),
-		"kubelet":                 run(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
+		"kubelet":                 run(func() *cobra.Command { return kubeletCommand(kubelet.NewKubeletCommand) }),
 	}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
 		names := slices.Sorted(maps.Keys(programs))
@@ -47,6 +48,14 @@ func run(construct func() *cobra.Command) func([]string) int {
 		command.SetArgs(arguments[1:])
 		return cli.Run(command)
 	}
+}
+
+// kubeletCommand calls kubelet's constructor: that of Kubernetes 1.31 takes no context.
+func kubeletCommand(construct any) *cobra.Command {
+	if older, ok := construct.(func() *cobra.Command); ok {
+		return older()
+	}
+	return construct.(func(context.Context) *cobra.Command)(context.Background())
 }
 
 func runEtcd(arguments []string) int {

@@ -115,10 +115,7 @@ func serve(connection net.Conn) {
 	command.Stderr = output{'E', frames}
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = outputGrace
-	input, err := command.StdinPipe()
-	if err == nil {
-		err = command.Start()
-	}
+	input, err := startWithInput(command)
 	if err != nil {
 		frames.end(result{ExitCode: 127, Error: err.Error()})
 		return
@@ -126,6 +123,23 @@ func serve(connection net.Conn) {
 	go forwardInput(connection, input, cancel)
 	err = command.Wait()
 	frames.end(resultOf(command.ProcessState, err))
+}
+
+// A command's input is a socket, as Node gives it to the programs that it starts: such a file has no name that could be
+// opened, and what cannot live with that should not pass a test.
+func startWithInput(command *exec.Cmd) (*os.File, error) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	own, its := os.NewFile(uintptr(pair[0]), "input"), os.NewFile(uintptr(pair[1]), "input")
+	defer its.Close()
+	command.Stdin = its
+	if err := command.Start(); err != nil {
+		_ = own.Close()
+		return nil, err
+	}
+	return own, nil
 }
 
 func forwardInput(connection net.Conn, input io.WriteCloser, hangUp func()) {

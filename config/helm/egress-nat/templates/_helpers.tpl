@@ -14,6 +14,17 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
+{{- /* Of the pods of a program (root, component, its values). The schema of the values refuses labels of our own keys. */ -}}
+{{- define "egress-nat.podMetadata" -}}
+metadata:
+  labels:
+    {{- include "egress-nat.labels" . | nindent 4 }}
+    {{- with .values.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
+  {{- with .values.podAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
 {{- define "egress-nat.image" -}}
 {{- printf "%s/egress-nat-%s:%s" .root.Values.image.registry .name (.root.Values.image.tag | default .root.Chart.AppVersion) -}}
 {{- end }}
@@ -56,17 +67,23 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
 {{- /*
-For admission policies that refuse: whether a request comes from a node agent, and the node that its token names. Tools
-that move the objects to another namespace do not rewrite expressions, and a policy that matches nobody refuses nothing:
-so this names no namespace. An account of that name in another one is held to the same, which gives it no right.
+For admission policies that refuse: whether a request comes from a ServiceAccount (account), as a condition of a name
+(condition). Tools that move the objects to another namespace do not rewrite expressions, and a policy that matches
+nobody refuses nothing: so this names no namespace. An account of that name in another one is held to the same, which
+gives it no right.
 */ -}}
-{{- define "egress-nat.isNodeAgent" -}}
-- name: is-a-node-agent
+{{- define "egress-nat.isAccount" -}}
+- name: {{ .condition }}
   expression: >-
     request.userInfo.username.startsWith('system:serviceaccount:')
-    && request.userInfo.username.endsWith(':egress-nat-node-agent')
+    && request.userInfo.username.endsWith(':{{ .account }}')
 {{- end }}
 
+{{- define "egress-nat.isNodeAgent" -}}
+{{- include "egress-nat.isAccount" (dict "condition" "is-a-node-agent" "account" "egress-nat-node-agent") }}
+{{- end }}
+
+{{- /* The node that the token of a request names. */ -}}
 {{- define "egress-nat.tokenNode" -}}
 - name: tokenNode
   expression: >-

@@ -1,4 +1,7 @@
-/** What the gateways of an Egress may do in the Kubernetes API: read their Egress and its clients, here only. */
+/**
+ * What the gateways of an Egress may do in the Kubernetes API, here only: read their Egress and its clients, and make
+ * events. Not change any: an event may be somebody else's.
+ */
 
 import { EGRESS_RESOURCE, type Egress, SLICE_RESOURCE } from "@egress-nat/crds";
 import type { V1Role, V1RoleBinding } from "@kubernetes/client-node";
@@ -23,6 +26,7 @@ export function role(egress: Egress): Manifest {
       resources: [EGRESS_RESOURCE.plural, SLICE_RESOURCE.plural],
       verbs: ["list", "watch"],
     },
+    { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create"] },
   ] satisfies V1Role["rules"];
   return { ...head(CHILD_RESOURCES.role, egress), rules };
 }

@@ -8,6 +8,8 @@ export function disruptionBudget(egress: Egress): Manifest | undefined {
   if (budget === undefined) return undefined;
   const spec = {
     ...budget,
+    // A gateway that is not ready serves nobody: it must not hold up the drain of its node.
+    unhealthyPodEvictionPolicy: "AlwaysAllow",
     selector: { matchLabels: { ...gatewayLabels(egress) } },
   } satisfies V1PodDisruptionBudgetSpec;
   return { ...head(CHILD_RESOURCES.disruptionBudget, egress), spec };

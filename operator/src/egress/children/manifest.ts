@@ -25,7 +25,7 @@ export const CHILD_RESOURCES = {
 export type ChildKind = keyof typeof CHILD_RESOURCES;
 
 /** The label that the gateway pods of an Egress, and nothing else in its namespace that runs, have. */
-export function gatewayLabels(egress: Egress): Readonly<Record<string, string>> {
+export function gatewayLabels(egress: Pick<Egress, "metadata">): Readonly<Record<string, string>> {
   return { [EGRESS_LABEL]: labelValue(egress.metadata.name) };
 }
 

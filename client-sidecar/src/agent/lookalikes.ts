@@ -1,0 +1,16 @@
+import { CLIENT_ANNOTATION_PREFIX } from "@egress-nat/crds";
+import type { PodReference } from "../cni/invocation.ts";
+import type { RecordPodEvent } from "./pod-events.ts";
+
+/**
+ * Says on a pod that some of its annotations look as if they were meant for this product, and have no effect.
+ *
+ * @param keys of those annotations
+ */
+export function sayLookalikes(recordEvent: RecordPodEvent, pod: PodReference, keys: readonly string[]): void {
+  if (keys.length === 0) return;
+  const message =
+    `no annotation of egress-nat, though it looks like one, and without effect: ${keys.join(", ")}; ` +
+    `write ${CLIENT_ANNOTATION_PREFIX}<namespace of the Egress>: <name>[,<name>...], and make the pod anew`;
+  recordEvent(pod, { type: "Warning", reason: "AnnotationNotUnderstood", message });
+}

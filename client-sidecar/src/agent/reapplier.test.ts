@@ -1,0 +1,117 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLogger } from "@egress-nat/program";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { NodeState } from "../state/node-state.ts";
+import { recordId } from "../state/record-id.ts";
+import { agentMetrics } from "../testing/agent-metrics.ts";
+import { clientRecord } from "../testing/client-record.ts";
+import { FakeNetworks } from "../testing/fake-networks.ts";
+import { locationsIn } from "../testing/locations.ts";
+import { ClientRegistry } from "./client-registry.ts";
+import type { EgressView } from "./egress-view.ts";
+import type { PodEvent } from "./pod-events.ts";
+import { Reapplier } from "./reapplier.ts";
+
+const logger = createLogger({ name: "test", level: "silent" });
+const record = clientRecord();
+
+let folder: string;
+let networks: FakeNetworks;
+let events: PodEvent[];
+let metrics: Registry;
+let clusterRanges: string[];
+let registry: ClientRegistry;
+let reapplier: Reapplier;
+let stop: () => Promise<void>;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "egress-nat-reapplier-"));
+  networks = new FakeNetworks();
+  events = [];
+  metrics = new Registry();
+  clusterRanges = ["10.96.0.0/16"];
+  registry = new ClientRegistry(new NodeState(locationsIn(folder)), logger);
+  registry.add(record);
+  const view = {
+    egress: () => undefined,
+    gateways: () => [],
+    get clusterRanges() {
+      return clusterRanges;
+    },
+  };
+  reapplier = new Reapplier({
+    registry,
+    view: view as unknown as EgressView,
+    networks,
+    withdrawals: { scan: () => undefined },
+    recordEvent: (_pod, event) => events.push(event),
+    metrics: agentMetrics(metrics),
+    logger,
+  });
+  const ended = new AbortController();
+  const running = reapplier.run(ended.signal);
+  stop = async () => {
+    ended.abort();
+    await running;
+  };
+});
+
+afterEach(async () => {
+  await stop();
+  rmSync(folder, { recursive: true });
+});
+
+async function look(): Promise<void> {
+  reapplier.reapply(recordId(record));
+  await vi.waitFor(() => expect(reapplier.isIdle).toBe(true));
+}
+
+async function repairs(): Promise<number> {
+  const { values } = await (metrics.getSingleMetric("egress_nat_agent_drift_repairs_total")?.get() ??
+    Promise.reject(new Error("no such metric")));
+  return values.reduce((sum, { value }) => sum + value, 0);
+}
+
+test("what somebody else has changed is repaired, told of in an event, and counted", async () => {
+  await look();
+  expect(events).toEqual([]);
+  networks.wipe(record.netns);
+  await look();
+  expect(networks.applied.has(record.netns)).toBe(true);
+  expect(events).toEqual([
+    {
+      type: "Warning",
+      reason: "NetworkRepaired",
+      message:
+        "its network namespace was changed by somebody else, and is repaired: route 192.0.2.0/24 is missing",
+    },
+  ]);
+  expect(await metrics.metrics()).toContain('egress_nat_agent_drift_repairs_total{object="route"} 1');
+});
+
+test("what an Egress, a gateway or the cluster has changed is none", async () => {
+  await look();
+  clusterRanges = ["10.96.0.0/16", "10.97.0.0/16"];
+  await look();
+  expect(networks.applied.get(record.netns)?.clusterRanges).toEqual(clusterRanges);
+  expect(events).toEqual([]);
+  expect(await repairs()).toBe(0);
+});
+
+test("nor is what an agent that has just started finds: a former one may have been another version", async () => {
+  networks.wipe(record.netns);
+  await look();
+  expect(events).toEqual([]);
+});
+
+test("nor is what a client needs that was added anew, as a runtime does after a failed ADD", async () => {
+  await look();
+  registry.bury(recordId(record));
+  networks.wipe(record.netns);
+  registry.add({ ...record, addedAt: "2026-01-01T00:00:01.000Z" });
+  await look();
+  expect(events).toEqual([]);
+});

@@ -1,0 +1,32 @@
+import type { Refusals } from "@egress-nat/founat";
+
+/** What each client's guard has refused since the time before: its counts begin anew whenever its rules change. */
+export class RefusalIncreases {
+  readonly #last = new Map<string, Refusals>();
+  /** Those whose first counts are no increase. */
+  readonly #former: Set<string>;
+
+  /** @param former clients that were there before this: what they have counted so far was told by another process, or by none */
+  constructor(former: Iterable<string>) {
+    this.#former = new Set(former);
+  }
+
+  /**
+   * @param counted of the client's guard, now
+   * @returns never less than nothing; where the counts have begun anew, those since
+   */
+  next(client: string, counted: Refusals): Refusals {
+    const last = this.#last.get(client) ?? (this.#former.has(client) ? counted : undefined);
+    this.#last.set(client, counted);
+    // All counts begin anew together.
+    if (last === undefined || counted.rejected < last.rejected || counted.unheard < last.unheard)
+      return counted;
+    return { rejected: counted.rejected - last.rejected, unheard: counted.unheard - last.unheard };
+  }
+
+  /** A client of this name that comes later is another one. */
+  forget(client: string): void {
+    this.#last.delete(client);
+    this.#former.delete(client);
+  }
+}

@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { Egress, EgressSpec } from "./egress.ts";
+import { ObjectMeta } from "./object-meta.ts";
+import { isInvalid, orInvalid } from "./stored-egress.ts";
+
+const metadata = { name: "nat", namespace: "internet", uid: "u", generation: 3 };
+const read = orInvalid(Egress);
+
+describe("an Egress that is stored", () => {
+  test("is read as it is where it is understood", () => {
+    const egress = { metadata, spec: { destinations: ["0.0.0.0/0"] }, status: { clients: 2 } };
+    expect(read(egress)).toEqual(Egress.parse(egress));
+    expect(isInvalid(read(egress))).toBe(false);
+  });
+
+  test("names each field that is not understood, and keeps the others", () => {
+    const egress = read({
+      metadata,
+      spec: {
+        destinations: ["192.0.2.0/24", "192.0.2.0/33"],
+        drainTimeoutSeconds: 60,
+        sessionAffinity: "Cookie",
+        allowedNamespaces: { matchLabels: { team: "payments" } },
+      },
+      status: { serviceIPs: ["10.96.0.7"] },
+    });
+    expect(egress).toMatchObject({
+      metadata,
+      spec: { drainTimeoutSeconds: 60, allowedNamespaces: { matchLabels: { team: "payments" } } },
+      status: { serviceIPs: ["10.96.0.7"] },
+      invalid: expect.stringMatching(
+        /^spec\.destinations\[1\]: "192.0.2.0\/33" is not a CIDR: .*; spec\.sessionAffinity: /,
+      ),
+    });
+    expect(egress.spec).not.toHaveProperty("destinations", expect.anything());
+  });
+
+  test("is invalid by a rule over several fields as well", () => {
+    const spec = { destinations: ["192.0.2.0/24"], excludedDestinations: ["192.0.2.0/24"] };
+    expect(read({ metadata, spec })).toMatchObject({
+      invalid: expect.stringMatching(/^spec: excludedDestinations/),
+    });
+  });
+
+  test.each([undefined, null, "no spec", []])("may have any spec at all: %j", (spec) => {
+    expect(read({ metadata, spec })).toMatchObject({ metadata, invalid: expect.stringMatching(/^spec/) });
+  });
+
+  test("is understood whatever its status is, for the operator writes it anew", () => {
+    const egress = { metadata, spec: { destinations: ["0.0.0.0/0"] } };
+    expect(read({ ...egress, status: { clients: "many" } })).toEqual(Egress.parse(egress));
+  });
+
+  test("is understood by a program that does not use what is wrong", () => {
+    const destinations = orInvalid(
+      z.object({ metadata: ObjectMeta, spec: EgressSpec.pick({ destinations: true }) }),
+    );
+    const spec = { destinations: ["0.0.0.0/0"], sessionAffinity: "Cookie" };
+    expect(isInvalid(destinations({ metadata, spec }))).toBe(false);
+  });
+});

@@ -1,0 +1,50 @@
+import { Client, Gateway, prepareGatewayNetns } from "@egress-nat/founat";
+import { createLogger } from "@egress-nat/program";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { clientConfig, egress, gatewayClient, gatewayConfig } from "../../founat/src/testing/configs.ts";
+import {
+  addressOf,
+  ask,
+  buildTopology,
+  destroyTopology,
+  kernelOf,
+} from "../../founat/src/testing/topology.ts";
+import { type Drained, drain } from "./drain.ts";
+
+/** Of answers in one flow: longer than a gateway waits at least. */
+const TALK = { times: 40, pause: 0.2 };
+
+const logger = createLogger({ name: "test", level: "silent" });
+const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger });
+
+beforeAll(async () => {
+  await buildTopology();
+  await prepareGatewayNetns(kernelOf("gateway"));
+  await gateway.init();
+  await gateway.sync([gatewayClient("client")]);
+  await new Client({ kernel: kernelOf("client"), logger }).apply(clientConfig(egress()));
+});
+
+afterAll(destroyTopology);
+
+test("a gateway that drains serves the flows that it has, new ones too, and ends when the last is over", async () => {
+  const internet = addressOf("internet", "ipv4");
+  const talk = ask("client", "tcp", internet, TALK);
+  await expect.poll(() => gateway.liveFlows(), { timeout: 20_000 }).toBeGreaterThan(0);
+  let end: Drained | undefined;
+  const drained = drain({
+    hasClients: () => true,
+    liveFlows: () => gateway.liveFlows(),
+    timeoutMs: () => 600_000,
+    logger,
+  }).then((reason) => {
+    end = reason;
+  });
+
+  const ours = addressOf("gateway", "ipv4");
+  expect(await ask("client", "tcp", internet)).toBe(ours);
+  expect((await talk).split("\n")).toEqual(Array.from({ length: TALK.times }, () => ours));
+  expect(end).toBeUndefined();
+  await drained;
+  expect(end).toBe("idle");
+});

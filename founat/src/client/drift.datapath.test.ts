@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { machine } from "../../../test/datapath/machine.ts";
+import { FAMILIES } from "../family.ts";
+import { Gateway } from "../gateway/gateway.ts";
+import { prepareGatewayNetns } from "../gateway/netns.ts";
+import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
+import {
+  addressOf,
+  ask,
+  buildTopology,
+  chatter,
+  destroyTopology,
+  forgetLeaks,
+  inside,
+  kernelOf,
+  leaks,
+} from "../testing/topology.ts";
+import { netnsWatchCommand } from "../watch/netns-watch.ts";
+import { Client } from "./client.ts";
+
+const client = new Client({ kernel: kernelOf("client"), logger: silent });
+const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
+const everywhere = clientConfig(egress());
+const internet = FAMILIES.map((family) => addressOf("internet", family));
+
+const NETNS = "/run/netns/client";
+const WATCH = "/run/watch";
+
+beforeAll(async () => {
+  await buildTopology();
+  await prepareGatewayNetns(kernelOf("gateway"));
+  await gateway.init();
+  await gateway.sync([gatewayClient("client")]);
+  await client.apply(everywhere);
+  await startWatch();
+  await noticed();
+});
+
+afterAll(async () => {
+  await machine.run(`kill $(cat ${WATCH}/pid); rm -r ${WATCH}`);
+  await destroyTopology();
+});
+
+/** The product's own watch of one namespace. */
+async function startWatch(): Promise<void> {
+  const script = `
+    mkdir ${WATCH} && cd ${WATCH} && mkfifo in
+    "$@" <in >out 2>err & echo $! >pid
+    exec 3>in; echo watch ${NETNS} >&3
+    sleep infinity >/dev/null 2>&1 <&- & echo $! >>pid`;
+  await machine.run(["sh", "-c", script, "sh", ...netnsWatchCommand()]);
+}
+
+/** Waits until the watch has told of a change since it was asked last. */
+async function noticed(): Promise<void> {
+  await machine.run(
+    `cd ${WATCH}
+     for i in $(seq 300); do grep -q "changed ${NETNS}" out && break; sleep 0.1; done
+     grep -q "changed ${NETNS}" out || { cat err >&2; exit 1; }`,
+  );
+}
+
+/** Until nothing has happened for longer than the watch takes to see it. */
+async function quiet(): Promise<void> {
+  await machine.run(`cd ${WATCH}; : >out; while sleep 1.5; [ -s out ]; do : >out; done`);
+}
+
+/** Somebody else's doing, by what is lost. */
+const ROUTING: readonly (readonly [string, string])[] = [
+  ["the rules to the tunnel", "ip rule del pref 2100; ip -6 rule del pref 2100"],
+  ["all rules of founat", "for v in 4 6; do ip -$v rule flush; ip -$v rule add pref 32766 lookup main; done"],
+  ["the routes into the tunnel", "ip route flush table 118; ip -6 route flush table 118"],
+  ["the second line below them", "ip route del unreachable default table 118 metric 4294967295"],
+  ["the links", "for l in $(ip -brief link | grep -o '^fou[^@ ]*'); do ip link del $l; done"],
+  ["the links' MTU", "for l in $(ip -brief link | grep -o '^fou[^@ ]*'); do ip link set $l mtu 1280; done"],
+  ["the ports of the tunnel", "ip fou del port 5555; ip fou del port 5555 -6"],
+  ["a sysctl of the uplink", "sysctl -qw net.ipv4.conf.eth0.rp_filter=1"],
+];
+
+const GUARD: readonly (readonly [string, string])[] = [
+  ["the table", "nft delete table inet egress_nat_client"],
+  ["a chain's rules", "nft flush chain inet egress_nat_client guard"],
+  [
+    "one rule",
+    `nft delete rule inet egress_nat_client guard handle $(nft -a list chain inet egress_nat_client guard |
+       sed -n 's/.*@guarded6.*handle //p')`,
+  ],
+  [
+    "the elements of a set",
+    "nft flush set inet egress_nat_client guarded4; nft flush set inet egress_nat_client guarded6",
+  ],
+  ["a table that is put to sleep", "nft 'add table inet egress_nat_client { flags dormant; }'"],
+];
+
+/** @returns the kinds of objects that were repaired once the watch had noticed */
+async function takeAway(command: string): Promise<string[]> {
+  await quiet();
+  await inside("client", command);
+  await noticed();
+  const differences = await client.repair(everywhere);
+  return differences.map(({ object }) => object);
+}
+
+/** As {@link takeAway}, while the client sends. @param devices to which its sockets are bound; an empty one: to none */
+async function takeAwayFromSender(command: string, devices: readonly string[]): Promise<string[]> {
+  const silence = await chatter(internet, devices);
+  await forgetLeaks();
+  const repaired = await takeAway(command);
+  await silence();
+  return repaired;
+}
+
+async function expectRepaired(): Promise<void> {
+  expect(await client.check(everywhere)).toEqual([]);
+  for (const family of FAMILIES) {
+    expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("gateway", family));
+  }
+}
+
+describe("routing that somebody else takes away is noticed, and the guard alone lets nothing out", () => {
+  test.each(ROUTING)("%s", async (_, command) => {
+    expect(await takeAwayFromSender(command, ["", "eth0"])).not.toEqual([]);
+    expect(await leaks()).toBe(0);
+    await expectRepaired();
+  });
+});
+
+describe("the guard that somebody else takes away is noticed, and routes alone let nothing out", () => {
+  test.each(GUARD)("%s", async (_, command) => {
+    expect(await takeAwayFromSender(command, [""])).not.toEqual([]);
+    expect(await leaks()).toBe(0);
+    await expectRepaired();
+  });
+});
+
+test("what both lines would hold, and a socket bound to the uplink without the guard, is closed by the repair", async () => {
+  const both =
+    "nft delete table inet egress_nat_client; ip route flush table 118; ip -6 route flush table 118";
+  const silence = await chatter(internet);
+  expect(new Set(await takeAway(both))).toEqual(new Set(["table", "route"]));
+  await forgetLeaks();
+  await expectRepaired();
+  await silence();
+  expect(await leaks()).toBe(0);
+});
+
+test("a smaller MTU of the uplink is noticed, and that of the links follows it", async () => {
+  expect(await takeAway("ip link set eth0 mtu 1400")).toContain("link");
+  expect(await inside("client", "ip link show fou4")).toContain(" mtu 1372 ");
+  await takeAway("ip link set eth0 mtu 1500");
+  await expectRepaired();
+});
+
+test("a route of the pod's network is noticed, and wins over the tunnel from then on", async () => {
+  await takeAway("ip route add 198.51.100.0/24 via 10.1.0.1");
+  expect(await inside("client", "nft list set inet egress_nat_client guarded4")).toContain("198.51.99.255");
+  await takeAway("ip route del 198.51.100.0/24");
+  await expectRepaired();
+});

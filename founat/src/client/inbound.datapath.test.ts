@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Family } from "../family.ts";
+import { Gateway } from "../gateway/gateway.ts";
+import { prepareGatewayNetns } from "../gateway/netns.ts";
+import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
+import {
+  addressOf,
+  ask,
+  buildTopology,
+  destroyTopology,
+  flows,
+  forge,
+  forgetLeaks,
+  inside,
+  kernelOf,
+  leaks,
+  listen,
+  seenBy,
+  serve,
+} from "../testing/topology.ts";
+import { Client } from "./client.ts";
+
+const client = new Client({ kernel: kernelOf("client"), logger: silent });
+const everywhere = clientConfig(egress());
+const families: readonly Family[] = ["ipv4", "ipv6"];
+
+/** Of servers in the client, and of sockets that it opens later. */
+const SERVED = 9100;
+const LATER = 40_000;
+const [SYN, ACK] = [0x02, 0x10];
+
+beforeAll(async () => {
+  await buildTopology();
+  await prepareGatewayNetns(kernelOf("gateway"));
+  const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
+  await gateway.init();
+  await gateway.sync([gatewayClient("client")]);
+  await serve("client", SERVED);
+});
+
+afterAll(destroyTopology);
+
+beforeEach(async () => {
+  await inside("client", "conntrack -F 2>/dev/null");
+  await forgetLeaks();
+});
+
+/** A packet to the client that says it is of the internet's server; a neighbour on the bridge made it. */
+function pretend(family: Family, packet: { port: number; source_port?: number; tcp_flags?: number }) {
+  const [source, own] = [addressOf("internet", family), addressOf("client", family)];
+  const whole = { to: own, source, destination: own, source_port: 9000, payload: "forged" };
+  return forge("neighbour", [{ how: "bare", ...whole, ...packet }]);
+}
+
+describe.each(families)("a forged packet that nobody listens for (%s)", (family) => {
+  const internet = addressOf("internet", family);
+
+  beforeAll(() => client.apply(everywhere));
+
+  test("decides nothing: the next socket on its port uses the gateway", async () => {
+    await pretend(family, { port: LATER });
+    const answer = await ask("client", "udp", internet, { source_port: LATER });
+    expect(answer).toBe(`${addressOf("gateway", family)} 5`);
+    expect(await leaks()).toBe(0);
+  });
+
+  test("is counted", async () => {
+    const before = (await client.refusals())?.unheard ?? 0;
+    await pretend(family, { port: LATER - 1 });
+    await vi.waitFor(async () => expect((await client.refusals())?.unheard).toBe(before + 1), {
+      timeout: 10_000,
+    });
+  });
+
+  test.each([
+    ["SYN", SYN],
+    ["ACK", ACK],
+    ["SYN and ACK", SYN | ACK],
+  ])("nor does a TCP segment with %s", async (_, tcp_flags) => {
+    await pretend(family, { port: LATER + tcp_flags, tcp_flags });
+    const answer = await ask("client", "tcp", internet, { source_port: LATER + tcp_flags, timeout: 5 });
+    expect(answer).toBe(addressOf("gateway", family));
+  });
+
+  test("nor does an echo request: the client's own ones use the gateway", async () => {
+    const ping = (namespace: "client" | "internet", address: string) =>
+      inside(namespace, `ping -q -n -e 4711 -c 1 -w 10 ${address}`);
+    await ping("internet", addressOf("client", family));
+    await forgetLeaks();
+    expect(await ping("client", internet)).toContain("1 received");
+    expect(await leaks()).toBe(0);
+  });
+
+  test("where a server listens it is answered as it came: the attack as it is works", async () => {
+    await pretend(family, { port: SERVED, source_port: 7001 });
+    await vi.waitFor(async () => expect(await leaks()).toBe(1), { timeout: 10_000 });
+  });
+
+  test("with originatingOnly: false not even that leaves around the gateway", async () => {
+    await client.apply(clientConfig(egress({ originatingOnly: false })));
+    const before = (await seenBy("client", SERVED)).length;
+    await pretend(family, { port: SERVED, source_port: 7001 });
+    await vi.waitFor(async () => expect(await seenBy("client", SERVED)).toHaveLength(before + 1));
+    await vi.waitFor(
+      async () => expect(await flows("gateway", `src=${addressOf("client", family)} `)).not.toEqual([]),
+      { timeout: 10_000 },
+    );
+    expect(await leaks()).toBe(0);
+  });
+});
+
+describe.each(families)("who listens is answered (%s)", (family) => {
+  const internet = addressOf("internet", family);
+  const own = addressOf("client", family);
+  const any = family === "ipv4" ? "0.0.0.0" : "::";
+
+  beforeAll(() => client.apply(everywhere));
+
+  test.each([
+    ["on any address", 9200, { address: any }],
+    ["on the client's own", 9201, { address: own }],
+    ["for one peer", 9202, { address: own, peer: [internet, 7000] as const }],
+  ])("a socket %s", async (_, port, options) => {
+    await listen("client", port + (family === "ipv4" ? 0 : 10), options);
+    const question = { port: port + (family === "ipv4" ? 0 : 10), source_port: 7000 };
+    expect(await ask("internet", "udp", own, question)).toBe("hello");
+  });
+
+  test("a closed TCP port is refused at once", async () => {
+    expect(await ask("internet", "tcp", own, { port: 9999, timeout: 10 })).toBe("ECONNREFUSED");
+  });
+
+  test("a neighbour in the cluster is told of a closed UDP port", async () => {
+    expect(await ask("neighbour", "udp", own, { port: 9999, timeout: 10 })).toBe("ECONNREFUSED");
+  });
+
+  test("in a multicast group", async () => {
+    const group = family === "ipv4" ? "239.1.2.3" : "ff05::123";
+    const port = family === "ipv4" ? 9301 : 9302;
+    await listen("client", port, { address: any, group });
+    const packet = {
+      how: "bare",
+      to: group,
+      source: internet,
+      destination: group,
+      payload: "to all",
+    } as const;
+    await forge("neighbour", [{ ...packet, port }]);
+    await vi.waitFor(async () => expect(await seenBy("client", port)).toHaveLength(1), { timeout: 10_000 });
+  });
+
+  test("by a port of the node", async () => {
+    const ip = family === "ipv4" ? "ip" : "ip6";
+    const router = family === "ipv4" ? "192.0.2.1" : "2001:db8::1";
+    const to = family === "ipv4" ? `${own}:${SERVED}` : `[${own}]:${SERVED}`;
+    await inside(
+      "router",
+      `nft 'add table inet hostport
+       add chain inet hostport p { type nat hook prerouting priority dstnat; }
+       add rule inet hostport p ${ip} daddr ${router} meta l4proto { tcp, udp } th dport 8080 dnat ${ip} to ${to}'`,
+    );
+    expect(await ask("internet", "tcp", router, { port: 8080 })).toBe(internet);
+    expect(await ask("internet", "udp", router, { port: 8080 })).toBe(`${internet} 5`);
+    await inside("router", "nft delete table inet hostport");
+  });
+});
+
+describe("a container within the client", () => {
+  beforeAll(async () => {
+    await client.apply(everywhere);
+    await inside(
+      "client",
+      `set -e
+       ip netns del stranger; ip netns add stranger
+       ip link add docker0 type veth peer name eth0 netns stranger
+       ip address add 172.17.0.1/24 dev docker0; ip address add fd17::1/64 dev docker0 nodad
+       ip link set docker0 up
+       ip -n stranger address add 172.17.0.2/24 dev eth0; ip -n stranger address add fd17::2/64 dev eth0 nodad
+       ip -n stranger link set lo up; ip -n stranger link set eth0 up
+       ip -n stranger route add default via 172.17.0.1; ip -n stranger route add default via fd17::1
+       sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+       nft 'add table inet docker
+       add chain inet docker p { type nat hook prerouting priority dstnat; }
+       add rule inet docker p iifname eth0 ip protocol { tcp, udp } th dport 8081 dnat ip to 172.17.0.2:9000
+       add rule inet docker p iifname eth0 ip6 nexthdr { tcp, udp } th dport 8081 dnat ip6 to [fd17::2]:9000
+       add chain inet docker o { type nat hook postrouting priority srcnat; }
+       add rule inet docker o ip saddr 172.17.0.2 oifname != docker0 masquerade
+       add rule inet docker o ip6 saddr fd17::2 oifname != docker0 masquerade'`,
+    );
+    await serve("stranger", 9000);
+  });
+
+  test.each(families)("answers on a port that it publishes (%s)", async (family) => {
+    const [own, internet] = [addressOf("client", family), addressOf("internet", family)];
+    expect(await ask("internet", "tcp", own, { port: 8081 })).toBe(internet);
+    expect(await ask("internet", "udp", own, { port: 8081 })).toBe(`${internet} 5`);
+  });
+
+  test.each(families)("uses the gateway (%s)", async (family) => {
+    const answer = await ask("stranger", "udp", addressOf("internet", family));
+    expect(answer).toBe(`${addressOf("gateway", family)} 5`);
+    expect(await leaks()).toBe(0);
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, test } from "vitest";
+import type { LinkState, NetworkState, RouteState } from "../iproute/state.ts";
+import { forgetLines, givenAddresses, isLearned } from "./learned.ts";
+import { clientFacts } from "./state.ts";
+
+const KERNEL = 2;
+const STATIC = 4;
+const ADVERTISEMENT = 9;
+
+type Address = LinkState["addresses"][number];
+
+function address(changes: Partial<Address>): Address {
+  return { family: "ipv6", address: "fd00:1::2", prefixLength: 64, lasting: true, ...changes };
+}
+
+function link(...addresses: readonly Address[]): LinkState {
+  return { name: "eth0", up: true, mtu: 1500, group: 0, hasIpv4Address: true, addresses };
+}
+
+function route(changes: Partial<RouteState>): RouteState {
+  const common = { family: "ipv6", table: 254, type: "unicast", device: "eth0", metric: 1024 } as const;
+  return { ...common, destination: "::/0", protocol: ADVERTISEMENT, ...changes };
+}
+
+function state(uplink: LinkState, ...routes: readonly RouteState[]): NetworkState {
+  return { links: [uplink], routes, rules: [], fouPorts: [] };
+}
+
+const own = address({});
+const slaac = address({ address: "2001:db8::2", lasting: false });
+const leased = address({ family: "ipv4", address: "10.1.0.2", prefixLength: 24, lasting: false });
+
+describe("a route", () => {
+  const network = state(link(own, slaac));
+
+  test.each([
+    ["of an advertisement", route({ destination: "2001:db8:5::/48" }), true],
+    ["of a redirect", route({ destination: "2001:db8:5::9/128", protocol: 1 }), true],
+    [
+      "to an advertised prefix, whatever its lifetime",
+      { destination: "2001:db8::/64", protocol: KERNEL },
+      true,
+    ],
+    [
+      "to the network of an address without a lifetime",
+      { destination: "fd00:1::/64", protocol: KERNEL },
+      false,
+    ],
+    ["to an advertised prefix around that network", { destination: "fd00::/16", protocol: KERNEL }, true],
+    ["that somebody made", { destination: "2001:db8:6::/48", protocol: STATIC }, false],
+    ["to the link itself", { destination: "fe80::/64", protocol: KERNEL }, false],
+    ["of IPv4", { family: "ipv4", destination: "10.1.0.0/24", protocol: KERNEL }, false],
+  ] as const)("%s", (_, changes, learned) => {
+    expect(isLearned(route(changes), network)).toBe(learned);
+  });
+});
+
+test("addresses with a lifetime count only where there are no others", () => {
+  expect(givenAddresses(link(slaac, own))).toEqual([own]);
+  expect(givenAddresses(link(slaac))).toEqual([slaac]);
+});
+
+test("an IPv4 address is given, whatever its lifetime, which is that of a lease (DHCP)", () => {
+  expect(givenAddresses(link(leased, slaac, own))).toEqual([leased, own]);
+  expect(givenAddresses(link(leased, slaac))).toEqual([leased]);
+  expect(clientFacts({ ...state(link(leased)), sysctls: new Map() }, "eth0")).toMatchObject({
+    uplink: { addresses: { ipv4: "10.1.0.2" } },
+    forget: [],
+    needsAdvertisements: false,
+  });
+});
+
+describe("what is forgotten", () => {
+  const advertised = route({ via: "fe80::1" });
+  const prefix = route({ destination: "2001:db8::/64", protocol: KERNEL, metric: 256 });
+
+  test("beside a way out of the runtime's making: every route and address of advertisements", () => {
+    const made = route({ via: "fd00:1::1", protocol: 3 });
+    const uplink = link(slaac, own);
+    expect(forgetLines(uplink, state(uplink, made, advertised, prefix))).toEqual([
+      "route del ::/0 via fe80::1 dev eth0 metric 1024 proto 9",
+      "route del 2001:db8::/64 dev eth0 metric 256 proto 2",
+      "address del 2001:db8::2/64 dev eth0",
+    ]);
+  });
+
+  test("without one: not the first router's default route, which stays for good", () => {
+    const uplink = link(own);
+    const other = route({ via: "fe80::2" });
+    expect(forgetLines(uplink, state(uplink, advertised, other))).toEqual([
+      "route replace ::/0 via fe80::1 dev eth0 metric 1024 proto static",
+      "route del ::/0 via fe80::2 dev eth0 metric 1024 proto 9",
+    ]);
+  });
+
+  test("not an IPv4 address with a lifetime", () => {
+    const uplink = link(leased, slaac, own);
+    expect(forgetLines(uplink, state(uplink))).toEqual(["address del 2001:db8::2/64 dev eth0"]);
+  });
+
+  test("nothing where the network gives no address but by advertisements, and nothing of other links", () => {
+    const uplink = link(slaac);
+    expect(forgetLines(uplink, state(uplink, advertised, prefix))).toEqual([]);
+    const elsewhere = route({ device: "net1" });
+    expect(forgetLines(link(own), state(link(own), elsewhere))).toEqual([]);
+  });
+});

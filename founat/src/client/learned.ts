@@ -1,0 +1,70 @@
+import { formatCidr, parseCidr } from "../cidr.ts";
+import { type LinkState, MAIN_TABLE, type NetworkState, type RouteState } from "../iproute/state.ts";
+
+/** linux/rtnetlink.h */
+const PROTOCOL = { redirect: 1, kernel: 2, advertisement: 9 };
+
+type Address = LinkState["addresses"][number];
+
+/** Whether an address is of a router advertisement: those have a lifetime. An IPv4 address may have that of its lease. */
+export function isAdvertised({ family, lasting }: Address): boolean {
+  return family === "ipv6" && !lasting;
+}
+
+/**
+ * The addresses of a link that whoever attached it has given to it.
+ *
+ * @returns all of them where no other ones are there: then the network gives none but by advertisements
+ */
+export function givenAddresses({ addresses }: LinkState): readonly Address[] {
+  const given = addresses.filter((address) => !isAdvertised(address));
+  return given.length > 0 ? given : addresses;
+}
+
+/**
+ * Whether a route comes from a router advertisement or a redirect, which anybody on the link can send (RFC 6104). The
+ * kernel signs routes to advertised prefixes as it does those of addresses.
+ */
+export function isLearned(
+  { family, protocol, device, destination }: RouteState,
+  state: NetworkState,
+): boolean {
+  if (protocol === PROTOCOL.redirect || protocol === PROTOCOL.advertisement) return true;
+  if (family === "ipv4" || protocol !== PROTOCOL.kernel || destination === LINK_LOCAL) return false;
+  const link = state.links.find(({ name }) => name === device);
+  return !link?.addresses.some((address) => address.lasting && networkOf(address) === destination);
+}
+
+const LINK_LOCAL = "fe80::/64";
+
+/**
+ * Lines for `ip -6 -batch` that take away what a link has learned. Of its default routes one stays for good where there
+ * is no other: the first router's.
+ */
+export function forgetLines(uplink: LinkState, state: NetworkState): string[] {
+  const given = givenAddresses(uplink);
+  if (given.every(isAdvertised)) return [];
+  const main = state.routes.filter(({ family, table }) => family === "ipv6" && table === MAIN_TABLE);
+  const learned = main.filter((route) => route.device === uplink.name && isLearned(route, state));
+  const isWayOut = ({ destination }: RouteState) => destination === "::/0";
+  const hasOther = main.some((route) => isWayOut(route) && !learned.includes(route));
+  const first = hasOther ? undefined : learned.find((route) => isWayOut(route) && route.via !== undefined);
+  const strangers = uplink.addresses.filter((address) => !given.includes(address));
+  return [
+    ...(first === undefined ? [] : [`route replace ${words(first)} proto static`]),
+    ...learned
+      .filter((route) => route !== first)
+      .map((route) => `route del ${words(route)} proto ${route.protocol}`),
+    ...strangers.map(
+      ({ address, prefixLength }) => `address del ${address}/${prefixLength} dev ${uplink.name}`,
+    ),
+  ];
+}
+
+function words({ destination, via, device, metric }: RouteState): string {
+  return `${destination}${via === undefined ? "" : ` via ${via}`} dev ${device} metric ${metric}`;
+}
+
+function networkOf({ address, prefixLength }: Address): string {
+  return formatCidr(parseCidr(`${address}/${prefixLength}`));
+}

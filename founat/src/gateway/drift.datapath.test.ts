@@ -1,0 +1,192 @@
+import { join } from "node:path";
+import { build } from "esbuild";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { machine } from "../../../test/datapath/machine.ts";
+import { Client } from "../client/client.ts";
+import { FAMILIES } from "../family.ts";
+import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
+import type { DriftInput, DriftResult } from "../testing/drifting-gateway.ts";
+import {
+  addressOf,
+  ask,
+  bareAnswers,
+  besiege,
+  buildTopology,
+  destroyTopology,
+  type ForgedPacket,
+  inside,
+  kernelOf,
+  leaks,
+  silence,
+  talk,
+} from "../testing/topology.ts";
+import { Gateway } from "./gateway.ts";
+import { prepareGatewayNetns } from "./netns.ts";
+
+/** Where a stranger's packets go that should go nowhere: out through the gateway, and to the client. */
+const STRANGERS_PORTS = { out: 9777, in: 9778 } as const;
+const COUNT = "ip netns exec router nft list counters | grep -c 'packets [1-9]' || true";
+
+const clients = [gatewayClient("client"), gatewayClient("neighbour")];
+const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
+
+/** Runs the watching gateway in its namespace while commands take things away. */
+async function drift(commands: readonly string[], holdMs: number): Promise<DriftResult[]> {
+  const outfile = join(machine.share, "drifting-gateway.mjs");
+  await build({
+    entryPoints: [join(import.meta.dirname, "../testing/drifting-gateway.ts")],
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+  });
+  const input: DriftInput = { config: gatewayConfig(), clients, holdMs, commands, count: COUNT };
+  const node = ["nsenter", "--net=/run/netns/gateway", "--", "node", outfile];
+  const output = await machine.run([...node, JSON.stringify(input)], { timeoutMs: 280_000 });
+  return JSON.parse(output) as DriftResult[];
+}
+
+/** What a gateway's namespace holds, each thing as the command that takes it away, from both families at once. */
+async function removals(): Promise<string[]> {
+  const ofTable = "inet egress_nat_gateway";
+  const listing = JSON.parse(await inside("gateway", "nft -j list ruleset")) as {
+    nftables: Record<string, { name: string; hook?: string } | undefined>[];
+  };
+  const nft = listing.nftables.flatMap(({ chain, set, map, flowtable }) => [
+    ...(chain ? [`nft flush chain ${ofTable} ${chain.name}`] : []),
+    ...(chain?.hook ? [`nft delete chain ${ofTable} ${chain.name}`] : []),
+    ...(set ? [`nft flush set ${ofTable} ${set.name}`] : []),
+    ...(map ? [`nft flush map ${ofTable} ${map.name}`] : []),
+    ...(flowtable
+      ? [`nft 'flush chain ${ofTable} to_destination; delete flowtable ${ofTable} ${flowtable.name}'`]
+      : []),
+  ]);
+  const routing = await inside(
+    "gateway",
+    `for v in 4 6; do
+      ip -$v rule | sed -n "s/^\\([0-9]*\\):.* proto 30$/ip -$v rule del pref \\1/p"
+      ip -$v route show table all proto 30 | sed "s/ metric.*//; s/ proto .*//; s/^/ip -$v route del /"
+    done`,
+  );
+  const links = ["fou4", "fou6"].flatMap((link) => [
+    `ip link set ${link} group 0`,
+    `ip link set ${link} mtu 1300`,
+    `ip link set ${link} down`,
+    `ip link del ${link}`,
+  ]);
+  const byFamily = [...nft, ...routing.split("\n").filter(Boolean), ...links];
+  return [
+    ...twins(byFamily),
+    "ip fou del port 5555; ip fou del port 5555 -6",
+    `nft delete table ${ofTable}`,
+    "nft flush ruleset",
+  ];
+}
+
+/** Joins what is the same but for the family. */
+function twins(commands: readonly string[]): string[] {
+  const generic = (command: string) =>
+    command
+      .replace(/-[46] /, "")
+      .replaceAll(/(fou|clients|inner|destinations)[46]/g, "$1")
+      .replace(/route del local \S+/, "route del local");
+  return Object.values(Object.groupBy(commands, generic)).map((pair = []) => pair.join("; "));
+}
+
+beforeAll(async () => {
+  await buildTopology();
+  await prepareGatewayNetns(kernelOf("gateway"));
+  await gateway.init();
+  await gateway.sync(clients);
+  await new Client({ kernel: kernelOf("client"), logger: silent }).apply(clientConfig(egress()));
+  await inside(
+    "router",
+    `nft 'add counter inet watch strangers_out; add rule inet watch prerouting iifname "br0" udp dport ${STRANGERS_PORTS.out} counter name strangers_out'`,
+  );
+  await inside(
+    "client",
+    `nft 'add table inet watch; add counter inet watch strangers_in; add chain inet watch prerouting { type filter hook prerouting priority raw; }
+      add rule inet watch prerouting udp dport ${STRANGERS_PORTS.in} counter name strangers_in'`,
+  );
+});
+afterAll(async () => {
+  await silence();
+  await destroyTopology();
+});
+
+/** What a stranger may change of the packet filter so that every name and every comment stays. */
+const UNDER_OLD_NAMES = [
+  "nft 'chain inet egress_nat_gateway forward { policy accept; }'",
+  `nft -a list chain inet egress_nat_gateway forward |
+    sed -n 's/.* comment "whatever else ~\\(.*\\)" # handle \\(.*\\)/replace rule inet egress_nat_gateway forward handle \\2 accept comment "whatever else ~\\1"/p' | nft -f -`,
+];
+const packetFilter = () => inside("gateway", "nft -s list ruleset");
+
+test("what was changed before a gateway's program starts, or right after it has changed something itself, is no model for it", async () => {
+  const intact = await packetFilter();
+  // What a program leaves behind that is killed while it asks nft.
+  await inside("gateway", "nft 'table inet egress_nat_gateway_listing { flags dormant; }'");
+  for (const command of UNDER_OLD_NAMES) {
+    await inside("gateway", command);
+    expect(await packetFilter()).not.toBe(intact);
+    const restarted = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
+    await restarted.init();
+    expect(await packetFilter()).toBe(intact);
+  }
+  const elsewhere = { ...gatewayConfig(), excluded: ["198.51.100.0/24"] };
+  await gateway.configure(elsewhere);
+  const reconfigured = await packetFilter();
+  expect(reconfigured).not.toBe(intact);
+  for (const command of UNDER_OLD_NAMES) {
+    await gateway.configure(gatewayConfig());
+    await gateway.configure(elsewhere);
+    await inside("gateway", command);
+    expect(await gateway.check()).not.toEqual([]);
+    await gateway.repair();
+    expect(await packetFilter()).toBe(reconfigured);
+  }
+  await gateway.configure(gatewayConfig());
+});
+
+test("whatever is taken from a gateway, no packet of a client leaves as it is, no stranger's gets in, and it comes back", async () => {
+  const commands = await removals();
+  for (const family of FAMILIES) {
+    const at = (role: string) => addressOf(role, family);
+    const version = family === "ipv4" ? "" : "-6";
+    await inside("stranger", `ip ${version} route replace ${at("client")} via ${at("gateway")} dev eth0`);
+    const fou = {
+      how: "fou",
+      to: at("gateway"),
+      destination: at("internet"),
+      port: STRANGERS_PORTS.out,
+    } as const;
+    const packets: ForgedPacket[] = [
+      { ...fou, source: at("stranger"), payload: "own" },
+      { ...fou, source: at("client"), payload: "forged" },
+      {
+        how: "bare",
+        to: at("client"),
+        source: at("narrow"),
+        destination: at("client"),
+        payload: "bare",
+        port: STRANGERS_PORTS.in,
+      },
+    ];
+    await besiege("stranger", packets);
+  }
+  await talk(FAMILIES.map((family) => addressOf("internet", family)));
+  const results = await drift(commands, 150);
+  const table = results.map(
+    ({ command, found, noticedMs, repairedMs, count }) =>
+      `${count.trim()} ${noticedMs.toFixed(0)} ms + ${repairedMs.toFixed(0)} ms  ${command}  ${found.join("; ")}`,
+  );
+  console.log(table.join("\n"));
+  expect(results.filter(({ found }) => found.length === 0).map(({ command }) => command)).toEqual([]);
+  expect({ leaks: await leaks(), bare: await bareAnswers() }).toEqual({ leaks: 0, bare: 0 });
+  expect(await inside("router", "nft list counter inet watch strangers_out")).toContain("packets 0 ");
+  expect(await inside("client", "nft list counter inet watch strangers_in")).toContain("packets 0 ");
+  await silence();
+  for (const family of FAMILIES) {
+    expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("gateway", family));
+  }
+});

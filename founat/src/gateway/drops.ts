@@ -1,0 +1,39 @@
+import { z } from "zod";
+import { FounatError } from "../error.ts";
+import type { Step } from "../step.ts";
+import { DROP_REASONS, GATEWAY_TABLE } from "./table.ts";
+
+/** The step whose output {@link parseDrops} takes; it costs the same however many clients there are. */
+export const READ_DROPS: readonly Step[] = [
+  { file: "nft", args: ["-j", "list", "counters", "table", "inet", GATEWAY_TABLE], mayFail: true },
+];
+
+const Counters = z.object({
+  nftables: z.array(
+    z.object({ counter: z.object({ name: z.enum(DROP_REASONS), packets: z.number() }).optional() }),
+  ),
+});
+
+/**
+ * @param output empty where there is no such table
+ * @returns packets by the reason for which they were dropped
+ * @throws FounatError `unexpected-output`
+ */
+export function parseDrops(output: string): ReadonlyMap<string, number> {
+  if (output.trim() === "") return new Map();
+  const listing = Counters.safeParse(JSON.parse(output));
+  if (!listing.success) {
+    throw new FounatError(
+      "unexpected-output",
+      "`nft -j list counters` printed what founat does not understand",
+      {
+        cause: listing.error,
+      },
+    );
+  }
+  return new Map(
+    listing.data.nftables.flatMap(({ counter }) =>
+      counter ? [[counter.name, counter.packets] as const] : [],
+    ),
+  );
+}

@@ -1,0 +1,157 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import type { Logger } from "../logger.ts";
+
+/** What tells of changes as they are made. Each line is one; nft also says where a transaction ends. */
+const MONITORS = {
+  nft: ["monitor"],
+  ip: ["monitor", "link", "address", "route", "rule", "netconf"],
+} as const;
+type Monitor = keyof typeof MONITORS;
+
+/** nft-monitor.c (netlink_events_newgen_cb). The process that it names has another number in a container. */
+const END_OF_TRANSACTION = /^# new generation /;
+
+/** Of FoU ports nothing tells; the kernel lists their sockets. */
+const SOCKETS = ["/proc/self/net/udp", "/proc/self/net/udp6"];
+
+/** A change seldom comes alone. */
+const SETTLE_MS = 50;
+const TICK_MS = 1_000;
+/** What no notification has told is found after this many ticks. */
+const TICKS_BETWEEN_COMPARISONS = 30;
+/** As many are left when a monitor has to begin to listen first. */
+const TICKS_UNTIL_LISTENING = 2;
+/** `nft monitor` keeps every element that it has heard of: it is exchanged after so many lines. */
+const MAX_LINES = 100_000;
+
+export interface GatewayWatchOptions {
+  /** UDP port of the tunnel. */
+  readonly port: number;
+  /** How often the gateway itself has changed nftables. */
+  readonly ownTransactions: () => number;
+  /** Somebody else may have changed something; called once for changes that come together. */
+  readonly onChange: () => void;
+  readonly logger: Logger;
+}
+
+/**
+ * Says when the network namespace of this process may have been changed by somebody else. It only says so: what has
+ * changed is for a comparison to find ({@link Gateway.check}), which it also asks for now and then, whatever it heard.
+ * The gateway's own transactions are told from those of others by their number, because a comparison after each of them
+ * would cost as much as there are clients.
+ */
+export class GatewayWatch {
+  readonly #options: GatewayWatchOptions;
+  readonly #monitors = new Map<Monitor, ChildProcess>();
+  #seen: number;
+  #ownAtTick: number;
+  #sockets: string;
+  #ticks = TICKS_BETWEEN_COMPARISONS - TICKS_UNTIL_LISTENING;
+  #settling: NodeJS.Timeout | undefined;
+
+  constructor(options: GatewayWatchOptions) {
+    this.#options = options;
+    this.#seen = this.#ownAtTick = options.ownTransactions();
+    this.#sockets = fouSockets(options.port);
+  }
+
+  /** Runs until the signal is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    this.#startMonitors();
+    const timer = setInterval(() => this.#tick(), TICK_MS);
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    clearInterval(timer);
+    clearTimeout(this.#settling);
+    for (const monitor of this.#monitors.values()) monitor.removeAllListeners("close").kill();
+  }
+
+  #startMonitors(): void {
+    for (const file of Object.keys(MONITORS) as Monitor[]) {
+      if (!this.#monitors.has(file)) this.#monitors.set(file, this.#startMonitor(file));
+    }
+  }
+
+  #startMonitor(file: Monitor): ChildProcess {
+    const child = spawn(file, MONITORS[file], { stdio: ["ignore", "pipe", "pipe"] });
+    let rest = "";
+    let lines = 0;
+    let stderr = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      const complete = (rest + text).split("\n");
+      rest = complete.pop() ?? "";
+      lines += complete.length;
+      if (file === "nft") this.#heardNft(complete);
+      else this.#suspect();
+      if (lines > MAX_LINES) child.kill();
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr = text;
+    });
+    child.once("error", (error) => {
+      stderr = String(error);
+    });
+    // What happened until the next one listens is found by a comparison.
+    child.once("close", () => {
+      this.#monitors.delete(file);
+      if (lines <= MAX_LINES) {
+        this.#options.logger.warn(
+          { program: file, reason: stderr.trim() },
+          "monitor has ended, starting again",
+        );
+      }
+      this.#ticks = TICKS_BETWEEN_COMPARISONS - TICKS_UNTIL_LISTENING;
+    });
+    return child;
+  }
+
+  #heardNft(lines: readonly string[]): void {
+    this.#seen += lines.filter((line) => END_OF_TRANSACTION.test(line)).length;
+    const own = this.#options.ownTransactions();
+    if (this.#seen <= own) return;
+    this.#seen = own;
+    this.#suspect();
+  }
+
+  #tick(): void {
+    const { port, ownTransactions } = this.#options;
+    this.#startMonitors();
+    // Those that failed, or were made before the monitor listened, are not waited for any more.
+    const own = ownTransactions();
+    if (own === this.#ownAtTick) this.#seen = own;
+    this.#ownAtTick = own;
+    const sockets = fouSockets(port);
+    if (sockets !== this.#sockets) this.#suspect();
+    this.#sockets = sockets;
+    this.#ticks += 1;
+    if (this.#ticks >= TICKS_BETWEEN_COMPARISONS) this.#suspect();
+  }
+
+  #suspect(): void {
+    this.#settling ??= setTimeout(() => {
+      this.#settling = undefined;
+      this.#ticks = 0;
+      this.#options.onChange();
+    }, SETTLE_MS);
+  }
+}
+
+/** The sockets of the tunnel's port, as the kernel lists them (proc_pid_net(5)). */
+function fouSockets(port: number): string {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  return SOCKETS.flatMap((path) =>
+    readLines(path).flatMap((line) => {
+      const local = line.trim().split(/\s+/)[1] ?? "";
+      return local.endsWith(suffix) ? [local] : [];
+    }),
+  ).join();
+}
+
+function readLines(path: string): string[] {
+  try {
+    return readFileSync(path, "utf8").split("\n");
+  } catch {
+    return [];
+  }
+}

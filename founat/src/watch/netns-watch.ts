@@ -1,0 +1,72 @@
+import { spawn } from "node:child_process";
+import { arch } from "node:os";
+import { createInterface } from "node:readline";
+import { relevantSysctls } from "../client/sysctls.ts";
+import { WATCH_PROGRAM } from "./watch-program.ts";
+
+/** Numbers of setns(2), by Node's names of processors. */
+const SETNS: Readonly<Record<string, number>> = { x64: 308, arm64: 268 };
+
+/** Of every interface: which ones a client has depends on its gateways. */
+const SYSCTLS = relevantSysctls({ uplink: "*", egresses: [], clusterRanges: [] });
+
+export interface NetnsWatchOptions {
+  /** Told within a second of a change, by whomever, and once after {@link NetnsWatch.watch}; eight seconds for sysctls. */
+  readonly onChange: (netns: string) => void;
+  /** Told where there is nothing to watch by that name, or it is not allowed. */
+  readonly onLost: (netns: string, reason: string) => void;
+  /** As that of a kernel; default: /proc/sys. */
+  readonly sysctlRoot?: string;
+}
+
+/**
+ * Notices that something has changed in network namespaces of clients: links, addresses, routes, rules, FoU ports, any
+ * table of nft, sysctls. One process watches all of them (ADR 0026). It keeps a namespace alive that its pod has left,
+ * until it is told to forget it.
+ */
+export interface NetnsWatch {
+  /**
+   * Begins, or begins anew.
+   *
+   * @param netns its file; needs CAP_SYS_ADMIN (setns(2)) and CAP_NET_ADMIN
+   */
+  watch(netns: string): void;
+  forget(netns: string): void;
+  close(): void;
+  /** Why it has ended, in words; nothing is watched any more. */
+  readonly ended: Promise<string>;
+}
+
+/** The command that runs the watch; it takes no words from a shell. */
+export function netnsWatchCommand(sysctlRoot = "/proc/sys"): readonly string[] {
+  return ["perl", "-e", WATCH_PROGRAM, "--", String(SETNS[arch()]), sysctlRoot, ...SYSCTLS];
+}
+
+export function openNetnsWatch({ onChange, onLost, sysctlRoot }: NetnsWatchOptions): NetnsWatch {
+  const [file = "", ...args] = netnsWatchCommand(sysctlRoot);
+  const child = spawn(file, args, { stdio: "pipe" });
+  let complaint = "";
+  const ended = new Promise<string>((resolve) => {
+    // Where the program could not be started, only the error says why.
+    child.once("error", (error) => resolve(String(error)));
+    child.once("close", (code, signal) =>
+      resolve(complaint.trim() || `ended by ${signal ?? `code ${code}`}`),
+    );
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    complaint = text;
+  });
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const [event, netns = "", ...reason] = line.split(" ");
+    if (event === "lost") onLost(netns, reason.join(" "));
+    else onChange(netns);
+  });
+  // A program that ends early closes the pipe; `ended` tells more than EPIPE does.
+  child.stdin.on("error", () => undefined);
+  return {
+    watch: (netns) => child.stdin.write(`watch ${netns}\n`),
+    forget: (netns) => child.stdin.write(`forget ${netns}\n`),
+    close: () => child.stdin.end(),
+    ended,
+  };
+}

@@ -1,0 +1,147 @@
+/**
+ * The program of a {@link import("./netns-watch.ts").NetnsWatch}, in Perl: of what every Debian has, only Perl can keep
+ * sockets in other network namespaces, and it takes 6 MB for all of them (ADR 0026). It decodes nothing of what the
+ * kernel says; whether anything is said, and whether it is the same as before, is all that it asks.
+ *
+ * Arguments: number of setns(2), folder of sysctls, patterns of paths below it. Takes lines `watch NETNS` and
+ * `forget NETNS`, and prints `changed NETNS`, once at first, and `lost NETNS REASON` where it cannot be watched. It ends
+ * with its standard input.
+ */
+export const WATCH_PROGRAM = String.raw`
+use strict;
+use warnings;
+
+use constant { CLONE_NEWNET => 0x40000000 };
+use constant { AF_NETLINK => 16, SOCK_RAW => 3, SOCK_NONBLOCK => 0x800, SOL_SOCKET => 1, SO_RCVBUF => 8 };
+use constant { NETLINK_ROUTE => 0, NETLINK_NETFILTER => 12, NETLINK_GENERIC => 16 };
+use constant { NLM_F_REQUEST => 1, NLM_F_DUMP => 0x300 };
+# linux/rtnetlink.h: links, and of both families addresses, routes and rules.
+use constant { ROUTE_GROUPS => 0x1 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 1 << 18 };
+# linux/netfilter/nf_tables.h: the number of the last transaction.
+use constant { NFT_MSG_GETGEN => 10 << 8 | 16 };
+# linux/genetlink.h, linux/fou.h
+use constant { GENL_ID_CTRL => 16, CTRL_CMD_GETFAMILY => 3, FOU_CMD_GET => 3 };
+# A pod can change its namespace as often as it likes: no more than this is read of it at a time.
+use constant { BUFFER_BYTES => 16384, READS => 32 };
+# Nothing tells of sysctls, and to read them takes ten times as long as all else: a part of the clients at a time.
+use constant { TICK_S => 1, SYSCTLS_EVERY => 8 };
+
+my ($setns, $sysctls, @patterns) = @ARGV;
+my ($fou, %watched);
+$| = 1;
+open my $home, '<', '/proc/self/ns/net' or die "own network namespace: $!\n";
+
+sub enter {
+  my ($namespace) = @_;
+  return syscall($setns, fileno $namespace, CLONE_NEWNET) == 0;
+}
+
+sub netlink {
+  my ($protocol, $groups) = @_;
+  socket my $socket, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, $protocol or return;
+  setsockopt $socket, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES if $groups;
+  bind $socket, pack 'SSLL', AF_NETLINK, 0, 0, $groups or return;
+  return $socket;
+}
+
+# The answer is there when send returns: netlink answers in the caller's own time.
+sub ask {
+  my ($socket, $type, $flags, $body) = @_;
+  send $socket, pack('LSSLL', 16 + length $body, $type, NLM_F_REQUEST | $flags, 0, 0) . $body, 0 or return "$!";
+  my $answer = '';
+  for (1 .. READS) {
+    defined recv $socket, my $part, 65536, 0 or last;
+    $answer .= $part;
+    last if !$flags;
+  }
+  return $answer;
+}
+
+# Number of the generic netlink family, which is the same in all network namespaces.
+sub family {
+  my ($name) = @_;
+  my $answer = ask(netlink(NETLINK_GENERIC, 0), GENL_ID_CTRL, 0, pack 'CCSSSa8', CTRL_CMD_GETFAMILY, 1, 0, 4 + 1 + length $name, 2, $name);
+  for (my $at = 20; $at + 8 <= length $answer;) {
+    my ($length, $attribute, $value) = unpack "x$at SSS", $answer;
+    return $value if $attribute == 1;
+    last if $length < 4;
+    $at += ($length + 3) & ~3;
+  }
+  return;
+}
+
+sub watch {
+  my ($name) = @_;
+  $fou //= family('fou');
+  my %client = (name => $name, quiet => '', ticks => scalar keys %watched);
+  open $client{namespace}, '<', $name or return;
+  enter($client{namespace}) or return;
+  $client{route} = netlink(NETLINK_ROUTE, ROUTE_GROUPS) or return;
+  $client{nft} = netlink(NETLINK_NETFILTER, 0) or return;
+  $client{generic} = netlink(NETLINK_GENERIC, 0) or return;
+  # Before it is told for the first time: whoever looks then has seen these values or later ones.
+  $client{values} = values_of(\%client);
+  return \%client;
+}
+
+# What came in the meantime, and more than there was room for is an error that is told once.
+sub spoke {
+  my ($socket) = @_;
+  my $spoke = 0;
+  for (1 .. READS) {
+    last if !defined recv($socket, my $part, 65536, 0) and $!{EAGAIN};
+    $spoke = 1;
+  }
+  return $spoke;
+}
+
+sub changed {
+  my ($client) = @_;
+  my $changed = spoke($client->{route});
+  my $quiet = substr ask($client->{nft}, NFT_MSG_GETGEN, 0, pack 'L', 0), 20, 8;
+  $quiet .= ask($client->{generic}, $fou, NLM_F_DUMP, pack 'CCS', FOU_CMD_GET, 1, 0) if $fou;
+  $changed ||= $quiet ne $client->{quiet};
+  $client->{quiet} = $quiet;
+  if ($client->{ticks}++ % SYSCTLS_EVERY == 0) {
+    my $values = values_of($client);
+    $changed ||= $values ne $client->{values};
+    $client->{values} = $values;
+  }
+  return $changed;
+}
+
+sub values_of {
+  my ($client) = @_;
+  enter($client->{namespace});
+  my $values = '';
+  for my $path (map { glob "$sysctls/$_" } @patterns) {
+    my $value = '-';
+    if (open my $file, '<', $path) { sysread $file, $value, 64 }
+    $values .= $value;
+  }
+  return $values;
+}
+
+my ($left, $received) = (TICK_S, '');
+while (1) {
+  my $readable = '';
+  vec($readable, 0, 1) = 1;
+  (my $ready, $left) = select $readable, undef, undef, $left;
+  if ($ready > 0) {
+    sysread STDIN, $received, 65536, length $received or exit;
+    while ($received =~ s/^(.*)\n//) {
+      my ($command, $name) = split ' ', $1;
+      delete $watched{$name};
+      next if $command ne 'watch';
+      my $client = watch($name);
+      my $reason = $!;
+      enter($home);
+      if ($client) { $watched{$name} = $client } else { print "lost $name $reason\n" }
+    }
+  }
+  next if $left > 0;
+  $left = TICK_S;
+  for my $client (values %watched) { print "changed $client->{name}\n" if changed($client) }
+  enter($home);
+}
+`;

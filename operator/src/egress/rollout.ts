@@ -1,0 +1,82 @@
+/**
+ * Who wants gateways to be replaced: the author of an Egress, or the operator itself, with a new image or new defaults. The
+ * first has asked for it; the second happens to every Egress of the cluster at once, and is done by turns.
+ */
+
+import { type Egress, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
+import { digest } from "@egress-nat/kube";
+import type { Manifest } from "./children/index.ts";
+import type { ObservedChild, ObservedDeployment } from "./observed.ts";
+
+/** Of the pod template: gateways are replaced when it changes. */
+const TEMPLATE_ANNOTATION = "coil.cybozu.com/template-digest";
+
+/** Of what the author of the Egress has a say in, as far as gateways are replaced for it. */
+const AUTHORED_ANNOTATION = "coil.cybozu.com/authored-digest";
+
+/** The template that the operator itself has brought: whoever starts anew knows by it whose turn it is. */
+const UPGRADE_ANNOTATION = "coil.cybozu.com/upgrade";
+
+/** As the Deployment controller says it, and goes on to say though gateways fail later. */
+const COMPLETE = "NewReplicaSetAvailable";
+
+/** The manifest of a Deployment, with what tells later whether a change of it replaces gateways, and by whose wish. */
+export function withCause(manifest: Manifest, { spec }: Egress): Manifest {
+  const { template } = manifest.spec as { readonly template: object };
+  const { template: authored, drainTimeoutSeconds } = spec;
+  return annotated(manifest, {
+    [TEMPLATE_ANNOTATION]: digest(template),
+    [AUTHORED_ANNOTATION]: digest({ ...(authored && { template: authored }), drainTimeoutSeconds }),
+  });
+}
+
+/**
+ * Whether to apply a manifest would replace gateways though their author has not asked for it.
+ *
+ * A Deployment that an earlier release has made does not say what it was made for. Then, and where a release adds a field
+ * that counts, it tells that an operator has seen this spec before.
+ *
+ * @param manifest of {@link withCause}
+ */
+export function isUpgrade(egress: Egress, { metadata }: ObservedChild, manifest: Manifest): boolean {
+  const { annotations: live = {} } = metadata;
+  const { annotations: wanted = {} } = manifest.metadata;
+  if (egress.spec.replicas === 0 || live[TEMPLATE_ANNOTATION] === wanted[TEMPLATE_ANNOTATION]) return false;
+  const isSpecSeen = egress.status?.observedGeneration === egress.metadata.generation;
+  return isSpecSeen || live[AUTHORED_ANNOTATION] === wanted[AUTHORED_ANNOTATION];
+}
+
+/** The manifest, marked as one that the operator itself has brought. */
+export function asUpgrade(manifest: Manifest): Manifest {
+  return annotated(manifest, { [UPGRADE_ANNOTATION]: templateOf(manifest) });
+}
+
+/** Whether a Deployment has the mark of an upgrade to the template of this very manifest. */
+export function isMarked({ metadata }: ObservedChild, manifest: Manifest): boolean {
+  return metadata.annotations?.[UPGRADE_ANNOTATION] === templateOf(manifest);
+}
+
+/** Tells pod templates apart. */
+export function templateOf({ metadata }: Pick<ObservedChild | Manifest, "metadata">): string {
+  return metadata.annotations?.[TEMPLATE_ANNOTATION] ?? "";
+}
+
+/** Whether an upgrade of a Deployment's gateways has begun and is not complete. */
+export function isUpgrading({ metadata, status }: ObservedDeployment): boolean {
+  const { annotations = {}, generation = 0 } = metadata;
+  const upgrade = annotations[UPGRADE_ANNOTATION];
+  if (upgrade === undefined || upgrade !== annotations[TEMPLATE_ANNOTATION]) return false;
+  const progress = status.conditions.find(({ type }) => type === "Progressing");
+  const isOver = status.replicas === status.updatedReplicas && progress?.reason === COMPLETE;
+  return status.observedGeneration < generation || !isOver;
+}
+
+/** Whether its author wants to say when the gateways of an Egress are upgraded. */
+export function isPaused({ metadata }: Pick<Egress, "metadata">): boolean {
+  return metadata.annotations?.[PAUSE_ROLLOUT_ANNOTATION] === "true";
+}
+
+function annotated(manifest: Manifest, annotations: Readonly<Record<string, string>>): Manifest {
+  const { metadata } = manifest;
+  return { ...manifest, metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations } } };
+}

@@ -1,0 +1,114 @@
+/** Whether the API server has the CustomResourceDefinitions of this release: Helm installs them, and never upgrades them. */
+
+import {
+  API_GROUP,
+  API_VERSION,
+  EGRESS_RESOURCE,
+  Egress,
+  EgressClientSlice,
+  missingFields,
+  SLICE_RESOURCE,
+} from "@egress-nat/crds";
+import { KubeError, pause, type Transport } from "@egress-nat/kube";
+import type { Check, Logger } from "@egress-nat/program";
+import { z } from "zod";
+
+/** Every account may read it (ClusterRole system:discovery): https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3 */
+const OPENAPI_PATH = `/openapi/v3/apis/${API_GROUP}/${API_VERSION}`;
+
+const DEFINED = [
+  [EGRESS_RESOURCE, Egress],
+  [SLICE_RESOURCE, EgressClientSlice],
+] as const;
+
+const RECHECK_MS = 5_000;
+
+/** Of definitions in order: somebody may put others in their place, as coil's manifests do. The document is large. */
+const ORDERLY_RECHECK_MS = 120_000;
+
+/** So many missing fields are named. */
+const SHOWN = 4;
+
+const OpenApi = z.object({
+  components: z.object({
+    schemas: z.record(
+      z.string(),
+      z.looseObject({
+        "x-kubernetes-group-version-kind": z.array(z.object({ kind: z.string() })).default([]),
+      }),
+    ),
+  }),
+});
+
+/**
+ * @returns what is wrong with them, by the resource's plural, for people; an empty text where nothing is
+ * @throws KubeError NotFound where the API server serves none of them, InvalidResponse where its answer is not understood
+ */
+export async function definitionProblems(
+  transport: Transport,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>>> {
+  const served = OpenApi.safeParse(await transport.request({ method: "GET", path: OPENAPI_PATH, signal }));
+  if (!served.success) {
+    const reason = z.prettifyError(served.error).replaceAll("\n", " ");
+    throw new KubeError(`GET ${OPENAPI_PATH}: the answer is no OpenAPI document of definitions: ${reason}`, {
+      ...{ code: "InvalidResponse", retryable: true, cause: served.error },
+    });
+  }
+  const schemas = Object.values(served.data.components.schemas);
+  const problems = DEFINED.map(([{ plural, kind }, schema]) => {
+    const found = schemas.find((each) =>
+      each["x-kubernetes-group-version-kind"].some((known) => known.kind === kind),
+    );
+    return [plural, problemOf(plural, found === undefined ? ["everything"] : missingFields(schema, found))];
+  });
+  return Object.fromEntries(problems);
+}
+
+function problemOf(plural: string, missing: readonly string[]): string {
+  if (missing.length === 0) return "";
+  const more = missing.length > SHOWN ? ` and ${missing.length - SHOWN} more` : "";
+  return (
+    `CustomResourceDefinition ${plural}.${API_GROUP} is not of this release, but of an earlier one or of coil: it lacks ` +
+    `${missing.slice(0, SHOWN).join(", ")}${more}, so nothing can be told by status and no client starts; ` +
+    "kubectl apply --server-side --force-conflicts -f config/helm/egress-nat/crds"
+  );
+}
+
+/** Looks at them for as long as the operator runs: often until they are in order, and then now and again. */
+export class DefinitionsCheck {
+  readonly #transport: Transport;
+  readonly #logger: Logger;
+  #reasons: readonly string[] = ["the definitions of Egresses have not been looked at yet"];
+
+  constructor(transport: Transport, logger: Logger) {
+    this.#transport = transport;
+    this.#logger = logger;
+  }
+
+  get check(): Check {
+    return { ok: this.#reasons.length === 0, reasons: this.#reasons };
+  }
+
+  /** Runs until the signal is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    do {
+      await this.#look(signal);
+    } while (await pause(this.check.ok ? ORDERLY_RECHECK_MS : RECHECK_MS, signal));
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    const before = this.#reasons;
+    try {
+      const problems = await definitionProblems(this.#transport, signal);
+      this.#reasons = Object.values(problems).filter((problem) => problem !== "");
+    } catch (error) {
+      if (signal.aborted) return;
+      // An answer that nobody has thought of must not end the operator: Egresses are served all the same.
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#reasons = [`the definitions of Egresses cannot be read: ${reason}`];
+    }
+    if (this.check.ok || before.join() === this.#reasons.join()) return;
+    this.#logger.warn({ reasons: this.#reasons }, "the CustomResourceDefinitions are not in order");
+  }
+}
