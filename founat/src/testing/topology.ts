@@ -47,7 +47,8 @@ export async function buildTopology(): Promise<void> {
     ["-n", "router"],
     [
       "link set lo up",
-      "link add br0 type bridge",
+      // With an address of its own: that of its ports changes with them, and neighbours do not hear of it.
+      "link add br0 address 02:00:00:00:00:01 type bridge",
       "link set br0 up",
       "address add 10.1.0.1/24 dev br0",
       "address add fd00:1::1/64 dev br0 nodad",
