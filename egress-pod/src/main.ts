@@ -7,11 +7,14 @@ import { EgressPod } from "./egress-pod.ts";
 import { Environment } from "./environment.ts";
 import { Metrics } from "./metrics.ts";
 
+/** To read and write the elements of ten thousand clients takes nft a second, and on a slow machine many. */
+const SILENCE_MS = 60_000;
+
 await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
   const { EGRESS_NAMESPACE, EGRESS_NAME, POD_IPS, CLUSTER_RANGES_NAMESPACE } = parseEnvironment(Environment);
   const logger = root.child({ egress: `${EGRESS_NAMESPACE}/${EGRESS_NAME}` });
   const registry = createRegistry();
-  const kernel = kernelHere();
+  const kernel = kernelHere({ silenceMs: SILENCE_MS });
   const transport = createTransport({
     credentials: await loadCredentials(),
     logger,

@@ -10,6 +10,8 @@ export type FounatErrorCode =
   | "uplink-missing"
   /** `ip`, `nft`, `conntrack` or a sysctl failed. */
   | "kernel-command-failed"
+  /** One of them hung, or did not end to print, and was killed: what it has done by then is not known. */
+  | "kernel-command-killed"
   /** A command printed something that this version does not understand. */
   | "unexpected-output";
 

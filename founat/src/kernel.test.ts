@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { kernelHere } from "./kernel.ts";
 
 let sysctlRoot: string;
@@ -87,4 +87,65 @@ test("sysctls are written and read below the given root; those that do not exist
 test("a sysctl that cannot be written is named", async () => {
   const run = kernelHere({ sysctlRoot }).run([{ sysctls: { "net/nowhere/x": "1" } }]);
   await expect(run).rejects.toThrow("writing sysctls net/nowhere/x failed: ");
+});
+
+describe("a command that does not end", () => {
+  const kernel = kernelHere({ silenceMs: 500 });
+  const hanging = { file: "sleep", args: ["600"] };
+  const failure = {
+    code: "kernel-command-killed",
+    retryable: true,
+    message: "`sleep 600` failed: it printed nothing for 0.5 s, and was killed",
+  };
+
+  test("is killed after the limit, and its message names both; the next one starts anew", async () => {
+    await expect(kernel.run([hanging])).rejects.toMatchObject(failure);
+    expect(await kernel.exec("echo", ["again"])).toBe("again\n");
+  });
+
+  test("is no answer, not even where its failure would be one", async () => {
+    await expect(kernel.run([{ ...hanging, mayFail: true }])).rejects.toMatchObject(failure);
+    await expect(
+      kernel.run([
+        { ...hanging, mayFail: true },
+        { file: "true", args: [] },
+      ]),
+    ).rejects.toMatchObject(failure);
+  });
+
+  test("ends the run, none of which goes on, and is the one that is named", async () => {
+    const [pid, after] = [join(sysctlRoot, "pid"), join(sysctlRoot, "after")];
+    const run = kernel.run([
+      { file: "echo", args: ["one"] },
+      { file: "sh", args: ["-c", `echo $$ > ${pid}; exec sleep 600`], mayFail: true },
+      { file: "touch", args: [after] },
+    ]);
+    await expect(run).rejects.toThrow(/^`sh -c echo .* exec sleep 600` failed: it printed nothing for 0.5 s/);
+    await untilGone(Number(await readFile(pid, "utf8")));
+    await expect(readFile(after)).rejects.toThrow("ENOENT");
+  });
+
+  test("is killed though it does not listen", async () => {
+    const pid = join(sysctlRoot, "pid");
+    const deaf = { file: "sh", args: ["-c", `trap '' TERM; echo $$ > ${pid}; exec sleep 600`] };
+    await expect(kernel.run([deaf])).rejects.toMatchObject({ code: "kernel-command-killed" });
+    await untilGone(Number(await readFile(pid, "utf8")));
+  });
+
+  test("is killed sooner where it prints without end", async () => {
+    await expect(kernelHere().exec("yes", [])).rejects.toMatchObject({
+      code: "kernel-command-killed",
+      message: expect.stringMatching(/^`yes` failed: it printed more than \d+ characters, and was killed$/),
+    });
+  });
+
+  test("is waited for by nobody else", async () => {
+    const runs = [1, 2, 3, 4].map(() => expect(kernel.run([hanging])).rejects.toMatchObject(failure));
+    expect(await kernel.exec("echo", ["me"])).toBe("me\n");
+    await Promise.all(runs);
+  });
+
+  async function untilGone(pid: number): Promise<void> {
+    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), { timeout: 5_000 });
+  }
 });

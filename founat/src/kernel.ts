@@ -1,6 +1,6 @@
-import { execFile } from "node:child_process";
+import { type ProcessOptions, type ProcessResult, startProcess } from "./process.ts";
 import { failure, runSteps } from "./script.ts";
-import { openShell, type ProcessResult, type Shell } from "./shell.ts";
+import { openShell, type Shell } from "./shell.ts";
 import type { Command, Step } from "./step.ts";
 
 /** Every effect that founat has on one network namespace, and every look into it. */
@@ -9,7 +9,8 @@ export interface Kernel {
    * Runs one command.
    *
    * @returns its standard output
-   * @throws FounatError `kernel-command-failed` with what it wrote to standard error
+   * @throws FounatError `kernel-command-failed` with what it wrote to standard error; `kernel-command-killed` where it
+   *   hangs, as all below
    */
   exec(file: string, args: readonly string[], options?: { input?: string }): Promise<string>;
   /**
@@ -47,7 +48,7 @@ export function parseSysctls(output: string): ReadonlyMap<string, string> {
   return new Map(output.split("\n").filter(Boolean).map(splitAtColon));
 }
 
-export interface KernelOptions {
+export interface KernelOptions extends ProcessOptions {
   /**
    * Where sysctls are read and written. A container's own /proc/sys is read-only; /proc/sys/net of the host
    * mounted elsewhere shows, after setns(2), the values of the namespace entered. Default: /proc/sys.
@@ -57,7 +58,7 @@ export interface KernelOptions {
 
 /** The network namespace of this process. */
 export function kernelHere(options: KernelOptions = {}): Kernel {
-  const kernel = kernelThrough(spawn, options);
+  const kernel = kernelThrough((...command) => execute(...command, options), options);
   // A gateway that starts waits for this: no namespace to enter, so nothing that one shell would save.
   const read = (steps: readonly Step[]) =>
     Promise.all(steps.map(async (step) => (await kernel.run([step]))[0] ?? ""));
@@ -72,13 +73,13 @@ export function kernelHere(options: KernelOptions = {}): Kernel {
 export function kernelInNetns(netnsPath: string, options: KernelOptions = {}): Kernel {
   const enter = [`--net=${netnsPath}`, "--"];
   const kernel = kernelThrough(
-    (file, args, input) => spawn("nsenter", [...enter, file, ...args], input),
+    (file, args, input) => execute("nsenter", [...enter, file, ...args], input, options),
     options,
   );
   return {
     ...kernel,
     session: async (work) => {
-      const shell = openShell("nsenter", [...enter, ...SHELL]);
+      const shell = openShell("nsenter", [...enter, ...SHELL], options);
       try {
         return await work(kernelOfShell(kernel, shell, options));
       } finally {
@@ -101,7 +102,8 @@ export function kernelThrough(
 ): Kernel {
   const runAlone = async (command: Command): Promise<string> => {
     const { stdout, stderr, exitCode } = await execute(command.file, command.args, command.input ?? "");
-    if (exitCode !== 0 && !command.mayFail) throw failure(command, stderr, exitCode);
+    if (exitCode === undefined || (exitCode !== 0 && !command.mayFail))
+      throw failure(command, stderr, exitCode);
     return stdout;
   };
   const runScript = (shell: readonly string[], steps: readonly Step[]): Promise<readonly string[]> => {
@@ -148,17 +150,13 @@ function splitAtColon(line: string): [string, string] {
   return [line.slice(0, at), line.slice(at + 1)];
 }
 
-const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
-
-function spawn(file: string, args: readonly string[], input: string): Promise<ProcessResult> {
-  return new Promise((resolve) => {
-    const child = execFile(file, args, { maxBuffer: MAX_OUTPUT_BYTES }, (error, stdout, stderr) => {
-      const exitCode = child.exitCode ?? 1;
-      // Where the program could not be started, only the error says why.
-      resolve({ stdout, stderr: error === null || stderr !== "" ? stderr : String(error), exitCode });
-    });
-    // A program that ends early closes the pipe; its exit code tells more than EPIPE does.
-    child.stdin?.on("error", () => undefined);
-    child.stdin?.end(input);
-  });
+function execute(
+  file: string,
+  args: readonly string[],
+  input: string,
+  options: ProcessOptions,
+): Promise<ProcessResult> {
+  const { stdin, result } = startProcess(file, args, options);
+  stdin?.end(input);
+  return result();
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { FounatError } from "./error.ts";
-import type { ProcessResult } from "./shell.ts";
+import type { ProcessResult } from "./process.ts";
 import type { Command, Step } from "./step.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { Command, Step } from "./step.ts";
  *
  * @param runScript told the script, and a line that it does not print
  * @returns the standard output of each step
- * @throws FounatError `kernel-command-failed` with the step that failed
+ * @throws FounatError `kernel-command-failed`, `kernel-command-killed` with the step that failed
  */
 export async function runSteps(
   steps: readonly Step[],
@@ -18,21 +18,17 @@ export async function runSteps(
   const separator = randomBytes(16).toString("hex");
   const script = shellScript(steps, separator, sysctlRoot);
   const { stdout, stderr, exitCode } = await runScript(script, `end-${separator}`);
-  if (exitCode === 0) return stdout.split(`${separator}\n`).slice(0, steps.length);
-  // The shell writes the separator and the number of the step that failed to standard error.
-  const [said = "", index] = stderr.split(separator);
-  throw failure(index === undefined ? undefined : steps[Number(index)], said, exitCode);
+  const outputs = stdout.split(`${separator}\n`);
+  if (exitCode === 0) return outputs.slice(0, steps.length);
+  // The last output is that of the step that failed: each before it has its separator.
+  throw failure(steps[outputs.length - 1], stderr, exitCode);
 }
 
 function shellScript(steps: readonly Step[], separator: string, sysctlRoot: string): string {
-  const lines = ["set -e"];
-  steps.forEach((step, index) => {
-    lines.push(`step=${index}`, `trap 'echo "${separator} $step" >&2' EXIT`);
-    lines.push(...shellLines(step, separator, sysctlRoot));
-    lines.push(`echo ${separator}`);
-  });
-  lines.push("trap - EXIT", "");
-  return lines.join("\n");
+  // Asked to end, it does so when the command has that it waits for, and goes on to no other.
+  const lines = ["set -e", "trap 'exit 143' TERM"];
+  for (const step of steps) lines.push(...shellLines(step, separator, sysctlRoot), `echo ${separator}`);
+  return `${lines.join("\n")}\n`;
 }
 
 function shellLines(step: Step, separator: string, root: string): string[] {
@@ -64,9 +60,10 @@ function quote(word: string): string {
 }
 
 /** What a step that failed is told as. */
-export function failure(step: Step | undefined, stderr: string, exitCode: number): FounatError {
+export function failure(step: Step | undefined, stderr: string, exitCode: number | undefined): FounatError {
   const reason = stderr.trim() || `exit code ${exitCode}`;
-  return new FounatError("kernel-command-failed", `${step ? describe(step) : "sh"} failed: ${reason}`, {
+  const code = exitCode === undefined ? "kernel-command-killed" : "kernel-command-failed";
+  return new FounatError(code, `${step ? describe(step) : "sh"} failed: ${reason}`, {
     retryable: true,
   });
 }

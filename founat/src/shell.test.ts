@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openShell } from "./shell.ts";
 
@@ -26,4 +27,23 @@ test("a program that is not there is told", async () => {
     exitCode: 1,
     stderr: expect.stringContaining("no-such-program"),
   });
+});
+
+test("a script that prints nothing for too long is ended, and that is told; further ones fail as well", async () => {
+  const shell = openShell("sh", ["-s"], { silenceMs: 300 });
+  expect(await shell.run("echo one; echo why >&2; sleep 600; echo two\n", END)).toEqual({
+    stdout: "one\n",
+    stderr: "it printed nothing for 0.3 s, and was killed",
+    exitCode: undefined,
+  });
+  expect(await shell.run("echo more\n", END)).toMatchObject({ exitCode: 1, stdout: "" });
+});
+
+test("a script may take as long as it likes that goes on printing, and a shell that waits for one as well", async () => {
+  const shell = openShell("sh", ["-s"], { silenceMs: 1_000 });
+  const slow = "for i in 1 2 3 4; do sleep 0.3; echo $i; done\n";
+  expect(await shell.run(slow, END)).toMatchObject({ exitCode: 0 });
+  await sleep(1_100);
+  expect(await shell.run("echo more\n", END)).toMatchObject({ exitCode: 0 });
+  shell.close();
 });

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { kernelHere } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -20,6 +21,8 @@ const record = clientRecord();
 
 let folder: string;
 let networks: FakeNetworks;
+/** Namespaces in which no command ends. */
+let stuck: ReadonlySet<string>;
 let events: PodEvent[];
 let metrics: Registry;
 let clusterRanges: string[];
@@ -29,7 +32,11 @@ let stop: () => Promise<void>;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-reapplier-"));
-  networks = new FakeNetworks();
+  stuck = new Set();
+  const kernel = kernelHere({ silenceMs: 500 });
+  networks = new FakeNetworks(async (netns) => {
+    if (stuck.has(netns)) await kernel.exec("sleep", ["600"]);
+  });
   events = [];
   metrics = new Registry();
   clusterRanges = ["10.96.0.0/16"];
@@ -114,4 +121,19 @@ test("nor is what a client needs that was added anew, as a runtime does after a 
   registry.add({ ...record, addedAt: "2026-01-01T00:00:01.000Z" });
   await look();
   expect(events).toEqual([]);
+});
+
+test("clients whose commands hang, as many as are looked at in a time, hold up no other for long, and are tried again", async () => {
+  const others = [1, 2, 3, 4].map((number) =>
+    clientRecord({ containerId: `stuck-${number}`, netns: `/run/netns/stuck-${number}`, addresses: [] }),
+  );
+  stuck = new Set(others.map(({ netns }) => netns));
+  for (const other of others) {
+    registry.add(other);
+    reapplier.reapply(recordId(other));
+  }
+  reapplier.reapply(recordId(record));
+  await vi.waitFor(() => expect([...networks.applied.keys()]).toEqual([record.netns]), { timeout: 5_000 });
+  stuck = new Set();
+  await vi.waitFor(() => expect(networks.applied.size).toBe(5), { timeout: 5_000 });
 });

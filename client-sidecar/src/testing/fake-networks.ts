@@ -13,7 +13,7 @@ import { Turns } from "../agent/turns.ts";
 /** Network namespaces that only remember what they were told to be; one is changed by one caller at a time. */
 export class FakeNetworks implements PodNetworks {
   readonly #turns = new Turns();
-  readonly #step: () => Promise<unknown>;
+  readonly #step: (netns: string) => Promise<unknown>;
   readonly applied = new Map<string, ClientConfig>();
   readonly gateways = new Set<string>();
   readonly gone = new Set<string>();
@@ -30,7 +30,7 @@ export class FakeNetworks implements PodNetworks {
   #watch: { readonly options: PodNetworkWatchOptions; readonly end: (reason: string) => void } | undefined;
 
   /** @param step what the kernel takes for a change */
-  constructor(step: () => Promise<unknown> = async () => undefined) {
+  constructor(step: (netns: string) => Promise<unknown> = async () => undefined) {
     this.#step = step;
   }
 
@@ -40,7 +40,7 @@ export class FakeNetworks implements PodNetworks {
 
   apply(netns: string, config: ClientConfig): Promise<readonly Difference[]> {
     return this.#turns.take(netns, async () => {
-      await this.#step();
+      await this.#step(netns);
       if (this.failure !== undefined) throw this.failure;
       const differs = !isDeepStrictEqual(this.applied.get(netns), config);
       this.applied.set(netns, config);
@@ -95,7 +95,7 @@ export class FakeNetworks implements PodNetworks {
   remove(netns: string, isFree: () => boolean): Promise<void> {
     return this.#turns.take(netns, async () => {
       if (!isFree()) return;
-      await this.#step();
+      await this.#step(netns);
       this.applied.delete(netns);
     });
   }

@@ -26,7 +26,8 @@ export class Client {
    * are reached through the tunnel or not at all.
    *
    * @returns whether anything had to be changed
-   * @throws FounatError `invalid-config`, `uplink-missing`, `kernel-command-failed`, `unexpected-output`
+   * @throws FounatError `invalid-config`, `uplink-missing`, `kernel-command-failed`, `kernel-command-killed`,
+   *   `unexpected-output`
    */
   async apply(config: ClientConfig): Promise<{ changed: boolean }> {
     return { changed: (await this.repair(config)).length > 0 };
