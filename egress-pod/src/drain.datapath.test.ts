@@ -1,31 +1,16 @@
-import { Client, Gateway, prepareGatewayNetns } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { clientConfig, egress, gatewayClient, gatewayConfig } from "../../founat/src/testing/configs.ts";
-import {
-  addressOf,
-  ask,
-  buildTopology,
-  destroyTopology,
-  kernelOf,
-} from "../../founat/src/testing/topology.ts";
+import { beforeAll, expect, test } from "vitest";
+import { everywhere, useClientAndGateway } from "../../founat/src/testing/data-path.ts";
+import { addressOf, ask } from "../../founat/src/testing/topology.ts";
 import { type Drained, drain } from "./drain.ts";
 
 /** Of answers in one flow: longer than a gateway waits at least. */
 const TALK = { times: 40, pause: 0.2 };
 
 const logger = createLogger({ name: "test", level: "silent" });
-const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger });
+const { client, gateway } = useClientAndGateway();
 
-beforeAll(async () => {
-  await buildTopology();
-  await prepareGatewayNetns(kernelOf("gateway"));
-  await gateway.init();
-  await gateway.sync([gatewayClient("client")]);
-  await new Client({ kernel: kernelOf("client"), logger }).apply(clientConfig(egress()));
-});
-
-afterAll(destroyTopology);
+beforeAll(() => client.apply(everywhere));
 
 test("a gateway that drains serves the flows that it has, new ones too, and ends when the last is over", async () => {
   const internet = addressOf("internet", "ipv4");

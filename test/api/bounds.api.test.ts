@@ -18,10 +18,10 @@ import {
   resourcePath,
   type Transport,
 } from "@egress-nat/kube";
-import { EgressOperator, OperatorMetrics } from "@egress-nat/operator";
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
+import { runOperator } from "./running-operator.ts";
 
 /** The product's, the Egress's, and the client's. */
 const NAMESPACE = "bounds";
@@ -71,7 +71,8 @@ class RecordedRules implements GatewayPort {
 const rules = new RecordedRules();
 const stop = new AbortController();
 let transport: Transport;
-let running: Promise<unknown>;
+let operator: AsyncDisposable;
+let running: Promise<void>;
 
 /** The operator and one gateway, and the slice that an agent has written for a client. */
 beforeAll(async () => {
@@ -101,22 +102,7 @@ beforeAll(async () => {
       },
     ] satisfies EgressClientSlice["clients"],
   });
-  const operator = new EgressOperator({
-    transport,
-    leaseTransport: transport,
-    settings: {
-      image: "egress-pod:1",
-      imagePullPolicy: "Never",
-      clusterRangesNamespace: NAMESPACE,
-      logLevel: "info",
-    },
-    maxConcurrentRollouts: 2,
-    clusterNetworks: { configured: [], serviceAddresses: false },
-    namespace: NAMESPACE,
-    identity: "operator-0",
-    logger,
-    metrics: new OperatorMetrics(new Registry()),
-  });
+  operator = runOperator(transport, NAMESPACE);
   const gateway = new EgressPod({
     egress: { namespace: NAMESPACE, name: "nat" },
     addresses: [],
@@ -132,13 +118,13 @@ beforeAll(async () => {
     logger,
     metrics: new Metrics(new Registry()),
   });
-  running = Promise.all([operator.run(stop.signal), gateway.run(stop.signal)]);
+  running = gateway.run(stop.signal);
   await vi.waitFor(() => expect([...rules.clients]).toEqual(["10.244.1.8"]), SOON);
 });
 
 afterAll(async () => {
   stop.abort();
-  await running;
+  await Promise.all([running, operator[Symbol.asyncDispose]()]);
   transport.close();
 });
 

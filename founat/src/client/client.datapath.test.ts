@@ -1,18 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Family } from "../family.ts";
-import { Gateway } from "../gateway/gateway.ts";
-import { prepareGatewayNetns } from "../gateway/netns.ts";
 import { linkName } from "../iproute/links.ts";
-import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
+import { clientConfig, egress, gatewayConfig, silent } from "../testing/configs.ts";
+import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
 import { countingKernel, Interrupted, interruptedKernel } from "../testing/interrupted.ts";
 import {
   ADDRESSES,
   type AskOptions,
   addressOf,
   ask,
-  buildTopology,
   chatter,
-  destroyTopology,
   fillChecksumsTowards,
   flows,
   forgetLeaks,
@@ -24,22 +21,11 @@ import {
 import { Client } from "./client.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 
-const client = new Client({ kernel: kernelOf("client"), logger: silent });
-const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
-const everywhere = clientConfig(egress());
+const { client, gateway } = useClientAndGateway();
 const families: readonly Family[] = ["ipv4", "ipv6"];
 
 /** What an unprivileged program sees when the guard refuses its packets. */
 const REFUSED = { ipv4: "EHOSTUNREACH", ipv6: "EACCES" };
-
-beforeAll(async () => {
-  await buildTopology();
-  await prepareGatewayNetns(kernelOf("gateway"));
-  await gateway.init();
-  await gateway.sync([gatewayClient("client")]);
-});
-
-afterAll(destroyTopology);
 
 async function everything(): Promise<string> {
   return inside(

@@ -1,36 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { machine } from "../../../test/datapath/machine.ts";
 import { FAMILIES } from "../family.ts";
-import { Gateway } from "../gateway/gateway.ts";
-import { prepareGatewayNetns } from "../gateway/netns.ts";
-import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
-import {
-  addressOf,
-  ask,
-  buildTopology,
-  chatter,
-  destroyTopology,
-  forgetLeaks,
-  inside,
-  kernelOf,
-  leaks,
-} from "../testing/topology.ts";
+import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
+import { addressOf, ask, chatter, forgetLeaks, inside, leaks } from "../testing/topology.ts";
 import { netnsWatchCommand } from "../watch/netns-watch.ts";
-import { Client } from "./client.ts";
 
-const client = new Client({ kernel: kernelOf("client"), logger: silent });
-const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
-const everywhere = clientConfig(egress());
+const { client } = useClientAndGateway();
 const internet = FAMILIES.map((family) => addressOf("internet", family));
 
 const NETNS = "/run/netns/client";
 const WATCH = "/run/watch";
 
 beforeAll(async () => {
-  await buildTopology();
-  await prepareGatewayNetns(kernelOf("gateway"));
-  await gateway.init();
-  await gateway.sync([gatewayClient("client")]);
   await client.apply(everywhere);
   await startWatch();
   await noticed();
@@ -38,7 +19,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await machine.run(`kill $(cat ${WATCH}/pid); rm -r ${WATCH}`);
-  await destroyTopology();
 });
 
 /** The product's own watch of one namespace. */

@@ -1,27 +1,21 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Family } from "../family.ts";
-import { Gateway } from "../gateway/gateway.ts";
-import { prepareGatewayNetns } from "../gateway/netns.ts";
-import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
+import { clientConfig, egress } from "../testing/configs.ts";
+import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
 import {
   addressOf,
   ask,
-  buildTopology,
-  destroyTopology,
   flows,
   forge,
   forgetLeaks,
   inside,
-  kernelOf,
   leaks,
   listen,
   seenBy,
   serve,
 } from "../testing/topology.ts";
-import { Client } from "./client.ts";
 
-const client = new Client({ kernel: kernelOf("client"), logger: silent });
-const everywhere = clientConfig(egress());
+const { client } = useClientAndGateway();
 const families: readonly Family[] = ["ipv4", "ipv6"];
 
 /** Of servers in the client, and of sockets that it opens later. */
@@ -30,15 +24,8 @@ const LATER = 40_000;
 const [SYN, ACK] = [0x02, 0x10];
 
 beforeAll(async () => {
-  await buildTopology();
-  await prepareGatewayNetns(kernelOf("gateway"));
-  const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
-  await gateway.init();
-  await gateway.sync([gatewayClient("client")]);
   await serve("client", SERVED);
 });
-
-afterAll(destroyTopology);
 
 beforeEach(async () => {
   await inside("client", "conntrack -F 2>/dev/null");

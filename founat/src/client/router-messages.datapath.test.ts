@@ -1,25 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { Gateway } from "../gateway/gateway.ts";
-import { prepareGatewayNetns } from "../gateway/netns.ts";
-import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
 import { outerPacket, redirect4, redirect6, routerAdvertisement } from "../testing/router-messages.ts";
 import {
   addressOf,
   ask,
-  buildTopology,
-  destroyTopology,
   forge,
   forgetLeaks,
   inside,
-  kernelOf,
   leaks,
   listen,
   type Namespace,
 } from "../testing/topology.ts";
-import { Client } from "./client.ts";
 
-const client = new Client({ kernel: kernelOf("client"), logger: silent });
-const everywhere = clientConfig(egress());
+const { client } = useClientAndGateway();
 /** Both hear what the neighbour says; the stranger is no client, and believes it. */
 const HEARERS = ["client", "stranger"] as const;
 const WAIT = { timeout: 20_000 };
@@ -32,17 +25,10 @@ const LIES = routerAdvertisement(1800, [
 ]);
 
 beforeAll(async () => {
-  await buildTopology();
-  await prepareGatewayNetns(kernelOf("gateway"));
-  const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
-  await gateway.init();
-  await gateway.sync([gatewayClient("client")]);
   for (const hearer of HEARERS) {
     await inside(hearer, "sysctl -qw net.ipv6.conf.eth0.accept_ra_rt_info_max_plen=128");
   }
 });
-
-afterAll(destroyTopology);
 
 async function linkLocal(namespace: Namespace, device: string): Promise<string> {
   const output = await inside(namespace, `ip -6 -o address show dev ${device} scope link`);

@@ -1,36 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Family } from "../family.ts";
-import { Gateway } from "../gateway/gateway.ts";
-import { prepareGatewayNetns } from "../gateway/netns.ts";
-import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
-import {
-  addressOf,
-  ask,
-  buildTopology,
-  destroyTopology,
-  forgetLeaks,
-  inside,
-  kernelOf,
-  leaks,
-  listen,
-  seenBy,
-} from "../testing/topology.ts";
-import { Client } from "./client.ts";
+import { clientConfig, egress } from "../testing/configs.ts";
+import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
+import { addressOf, ask, forgetLeaks, inside, leaks, listen, seenBy } from "../testing/topology.ts";
 
-const client = new Client({ kernel: kernelOf("client"), logger: silent });
-const everywhere = clientConfig(egress());
+const { client } = useClientAndGateway();
 const families: readonly Family[] = ["ipv4", "ipv6"];
 const FOREIGN = { ipv4: "203.0.113.77", ipv6: "2001:db8:77::7" };
 
-beforeAll(async () => {
-  await buildTopology();
-  await prepareGatewayNetns(kernelOf("gateway"));
-  const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
-  await gateway.init();
-  await gateway.sync([gatewayClient("client")]);
-});
-
-afterAll(destroyTopology);
 beforeEach(forgetLeaks);
 
 test("what the guard rejects is counted", async () => {
