@@ -1,6 +1,6 @@
 /**
  * The cluster's own networks: of pods, Services and nodes. The operator publishes them in one ConfigMap; agents and
- * gateways follow it, for what is in the cluster is never reached through a gateway.
+ * gateways follow it, because what is in the cluster is never reached through a gateway.
  */
 
 import { z } from "zod";

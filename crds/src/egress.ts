@@ -34,7 +34,7 @@ const RollingUpdate = withRules(
       "!(string(self.maxSurge) + string(self.maxUnavailable)).matches('^[0%]*$')",
     holds: ({ maxSurge, maxUnavailable }) => !/^[0%]*$/.test(`${maxSurge}${maxUnavailable}`),
     message:
-      "maxSurge and maxUnavailable cannot both be 0, for no gateway could be replaced: raise one of them",
+      "maxSurge and maxUnavailable cannot both be 0, because no gateway could be replaced: raise one of them",
   },
 );
 
@@ -150,7 +150,7 @@ export const EgressSpec = z
       .default(300)
       .describe(
         "How long a gateway that is about to end serves the flows that it has, in seconds, at most one day. It ends as " +
-          "soon as they are over. Gateways are replaced when this changes, for it is a part of their pods.",
+          "soon as they are over. Gateways are replaced when this changes, because it is a part of their pods.",
       ),
     podDisruptionBudget: DisruptionBudget.describe(
       "When set, a PodDisruptionBudget protects the gateways while nodes are drained. One that is not ready serves nobody, and " +

@@ -11,7 +11,7 @@ interface Labelled {
 }
 
 /**
- * The key of the Egress that an object belongs to, by its label: the name itself, for an Egress's name is never longer
+ * The key of the Egress that an object belongs to, by its label: the name itself, because an Egress's name is never longer
  * than a label may be.
  *
  * @returns "namespace/name", or nothing: what an index takes

@@ -47,7 +47,7 @@ describe("an Egress that is stored", () => {
     expect(read({ metadata, spec })).toMatchObject({ metadata, invalid: expect.stringMatching(/^spec/) });
   });
 
-  test("is understood whatever its status is, for the operator writes it anew", () => {
+  test("is understood whatever its status is, because the operator writes it anew", () => {
     const egress = { metadata, spec: { destinations: ["0.0.0.0/0"] } };
     expect(read({ ...egress, status: { clients: "many" } })).toEqual(Egress.parse(egress));
   });
