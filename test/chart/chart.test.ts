@@ -224,7 +224,7 @@ describe("uninstalling", () => {
     });
   });
 
-  test("can remove the agent's folders, for it mounts those that they are in", () => {
+  test("can remove the agent's folders, because it mounts those that they are in", () => {
     const { volumes, containers } = podOf("DaemonSet", "egress-nat-uninstall");
     const mounts: { name: string; mountPath: string }[] = containers[0].volumeMounts;
     for (const directory of [RUN_DIRECTORY, STATE_DIRECTORY]) {
@@ -244,7 +244,7 @@ describe("uninstalling", () => {
     }
   });
 
-  test("waits for the nodes with an account of its own, for the operator's is gone by then", () => {
+  test("waits for the nodes with an account of its own, because the operator's is gone by then", () => {
     const { serviceAccountName } = podOf("Job", "egress-nat-uninstall-wait");
     expect(find(objects, "ServiceAccount", serviceAccountName).metadata.annotations?.["helm.sh/hook"]).toBe(
       "post-delete",

@@ -15,7 +15,7 @@ test("an Egress allows the namespaces that it selects, in a stable order", () =>
   expect(allowedNamespaces(anEgress(bounded), NAMESPACES)).toEqual(["orders", "payments"]);
 });
 
-test("an Egress without a selector names none, for it allows all", () => {
+test("an Egress without a selector names none, because it allows all", () => {
   expect(allowedNamespaces(anEgress({}), NAMESPACES)).toBeUndefined();
 });
 
