@@ -7,13 +7,30 @@ const documents = globSync(["*.md", "{docs,founat,config,test}/**/*.md"], {
   cwd: root,
   exclude: (path) => path.includes("node_modules"),
 });
-const markdownLink = /\[[^\]]*\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)/g;
+const markdownLink = /\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g;
 
-test.each(documents)("every relative link in %s leads to a file", (document) => {
-  const file = join(root, document);
-  const targets = [...readFileSync(file, "utf8").matchAll(markdownLink)].map((match) =>
-    join(dirname(file), match[1] ?? ""),
+test.each(documents)(
+  "every relative link in %s leads to a file, and to a heading that it has",
+  (document) => {
+    const file = join(root, document);
+    const links = [...readFileSync(file, "utf8").matchAll(markdownLink)].map(([, path = "", anchor]) => {
+      const target = path === "" ? file : join(dirname(file), path);
+      return { target, anchor, text: relative(root, target) + (anchor === undefined ? "" : `#${anchor}`) };
+    });
+    const broken = links.filter(
+      ({ target, anchor }) =>
+        !existsSync(target) || (anchor !== undefined && !anchorsIn(target).includes(anchor)),
+    );
+    expect(broken.map(({ text }) => text)).toEqual([]);
+  },
+);
+
+/** As GitHub makes them of headings. */
+function anchorsIn(file: string): string[] {
+  return [...readFileSync(file, "utf8").matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\- _]/gu, "")
+      .replaceAll(" ", "-"),
   );
-  const broken = targets.filter((target) => !existsSync(target)).map((target) => relative(root, target));
-  expect(broken).toEqual([]);
-});
+}
