@@ -8,7 +8,7 @@ import { Environment } from "./environment.ts";
 import { Metrics } from "./metrics.ts";
 
 /** To read and write the elements of ten thousand clients takes nft a second, and on a slow machine many. */
-const SILENCE_MS = 60_000;
+const SILENCE_MS = 300_000;
 
 await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
   const { EGRESS_NAMESPACE, EGRESS_NAME, POD_IPS, CLUSTER_RANGES_NAMESPACE } = parseEnvironment(Environment);
