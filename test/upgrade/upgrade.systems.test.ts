@@ -39,7 +39,12 @@ afterAll(async () => {
   await previous[Symbol.asyncDispose]();
 });
 
-test("an upgrade of the chart from the version before keeps the traffic of clients", async () => {
+/** Above what helm and the restart of the programs are given: who is late is named by them. */
+const UPGRADE_TIMEOUT_MS = 600_000;
+
+test("an upgrade of the chart from the version before keeps the traffic of clients", {
+  timeout: UPGRADE_TIMEOUT_MS,
+}, async () => {
   await cluster.loadImages(await imageTarballs());
   await kubectl.run(["apply", "--server-side", "--force-conflicts", "-f", join(CHART, "crds")]);
   await installChart(cluster);
