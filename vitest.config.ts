@@ -66,6 +66,8 @@ export default defineConfig({
         ...source,
         test: {
           ...onRealSystems,
+          // The first run builds what clusters consist of: Kubernetes alone takes eight minutes on two cores.
+          hookTimeout: 1_800_000,
           name: "systems",
           include: ["test/**/*.systems.test.ts"],
         },
