@@ -15,13 +15,18 @@ import { type Upheaval, upheavals } from "./testing/upheaval.ts";
 /** How many stories are told at a time: most of each is waiting. */
 const SIDE_BY_SIDE = 5;
 
+/** How many are drawn by each. */
+const STORIES = settingsFrom(process.env).long ? 40 : 6;
+
+const TIMEOUT_MS = STORIES * 50_000;
+
 /**
- * How many are drawn by each. One that does not come to its end in time has failed, with the seed and the story so far;
- * the time leaves some for that report.
+ * One that does not come to its end in time has failed, with the seed and the story so far; the time leaves some for
+ * that report.
  */
 const LENGTH = {
-  numRuns: settingsFrom(process.env).long ? 40 : 6,
-  interruptAfterTimeLimit: 270_000,
+  numRuns: STORIES,
+  interruptAfterTimeLimit: 0.9 * TIMEOUT_MS,
   markInterruptAsFailure: true,
 };
 
@@ -145,7 +150,9 @@ async function tell(story: readonly Upheaval[]): Promise<void> {
   await expectAsFresh(scene.play);
 }
 
-test("whatever happens, the end is what a fresh start makes of the last state", async () => {
+test("whatever happens, the end is what a fresh start makes of the last state", {
+  timeout: TIMEOUT_MS,
+}, async () => {
   const tellers = Array.from({ length: SIDE_BY_SIDE }, (_, index) => {
     const examples = index === 0 ? HARD_ONES.map((story): [readonly Upheaval[]] => [story]) : [];
     return fc.assert(fc.asyncProperty(upheavals, tell), { ...LENGTH, examples });
