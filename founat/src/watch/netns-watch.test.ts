@@ -6,10 +6,12 @@ import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type NetnsWatch, openNetnsWatch } from "./netns-watch.ts";
 
+const untold = { onChange: () => undefined, onLost: () => undefined };
+
 test("a namespace that is not there is lost, and the watch goes on until it is closed", async () => {
   const lost: string[] = [];
   const watch = openNetnsWatch({
-    onChange: () => undefined,
+    ...untold,
     onLost: (...words) => lost.push(words.join(": ")),
   });
   watch.watch("/run/netns/nobody");
@@ -24,7 +26,7 @@ test("a namespace that is not there is lost, and the watch goes on until it is c
 
 test("a watch that cannot be started says why", async () => {
   vi.stubEnv("PATH", "/nowhere");
-  const watch = openNetnsWatch({ onChange: () => undefined, onLost: () => undefined });
+  const watch = openNetnsWatch(untold);
   vi.unstubAllEnvs();
   watch.watch("/run/netns/nobody");
   expect(await watch.ended).toContain("spawn perl ENOENT");
@@ -46,6 +48,7 @@ describe.runIf(mayEnterNetns)("of a network namespace", () => {
     await writeFile(sysctl, "0\n");
     told = [];
     watch = openNetnsWatch({
+      ...untold,
       onChange: (netns) => told.push(basename(netns)),
       onLost: (...words) => told.push(words.join(": ")),
       sysctlRoot: join(folder, "sys"),
@@ -58,16 +61,18 @@ describe.runIf(mayEnterNetns)("of a network namespace", () => {
     await rm(folder, { recursive: true });
   });
 
-  /** Watches an empty namespace by as many names, and waits until it is told of each. */
-  async function watchBy(...names: readonly string[]): Promise<void> {
+  /** Watches an empty namespace by as many names, and waits until it is told of each. @returns its file */
+  async function watchBy(...names: readonly string[]): Promise<string> {
     const holder = spawn("unshare", ["--net", "sh", "-c", "echo; exec sleep infinity"]);
     onTestFinished(() => void holder.kill());
     await once(holder.stdout, "data");
+    const namespace = `/proc/${holder.pid}/ns/net`;
     for (const name of names) {
-      await symlink(`/proc/${holder.pid}/ns/net`, join(folder, name));
+      await symlink(namespace, join(folder, name));
       watch.watch(join(folder, name));
     }
     await vi.waitFor(() => expect(told).toEqual(expect.arrayContaining([...names])), { timeout: 30_000 });
+    return namespace;
   }
 
   const eight = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
@@ -88,5 +93,17 @@ describe.runIf(mayEnterNetns)("of a network namespace", () => {
     await vi.waitFor(() => expect(told.filter((name) => again.includes(name)).sort()).toEqual(again), {
       timeout: 30_000,
     });
+  });
+
+  test("a sysctl that comes with a link is told after the link", async () => {
+    const namespace = await watchBy(...eight);
+    told = [];
+    const late = join(folder, "sys/net/ipv4/conf/late0/rp_filter");
+    await mkdir(dirname(late));
+    await writeFile(late, "0\n");
+    spawnSync("nsenter", [`--net=${namespace}`, "ip", "link", "set", "lo", "mtu", "9000"]);
+    await vi.waitFor(() => expect(new Set(told).size).toBe(8), { timeout: 30_000 });
+    // Theirs are read in the seconds after.
+    await vi.waitFor(() => expect(told.length).toBeGreaterThanOrEqual(10), { timeout: 30_000 });
   });
 });

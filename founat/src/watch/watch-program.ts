@@ -25,6 +25,8 @@ use constant { GENL_ID_CTRL => 16, CTRL_CMD_GETFAMILY => 3, FOU_CMD_GET => 3 };
 use constant { BUFFER_BYTES => 16384, READS => 32 };
 # Nothing tells of sysctls, and to read them takes ten times as long as all else: a part of the clients at a time.
 use constant { TICK_S => 1, SYSCTLS_EVERY => 8 };
+# To open a sysctl takes ten times as long as to read it, so it is kept open; but a pod can have as many links as it likes.
+use constant { KEPT_OPEN => 128 };
 
 my ($setns, $sysctls, @patterns) = @ARGV;
 my ($fou, %watched);
@@ -98,6 +100,8 @@ sub spoke {
 sub changed {
   my ($client) = @_;
   my $changed = spoke($client->{route});
+  # Sysctls come and go with links.
+  delete $client->{sysctls} if $changed;
   my $quiet = substr ask($client->{nft}, NFT_MSG_GETGEN, 0, pack 'L', 0), 20, 8;
   $quiet .= ask($client->{generic}, $fou, NLM_F_DUMP, pack 'CCS', FOU_CMD_GET, 1, 0) if $fou;
   $changed ||= $quiet ne $client->{quiet};
@@ -113,13 +117,22 @@ sub changed {
 sub values_of {
   my ($client) = @_;
   enter($client->{namespace});
-  my $values = '';
-  for my $path (map { glob "$sysctls/$_" } @patterns) {
-    my $value = '-';
-    if (open my $file, '<', $path) { sysread $file, $value, 64 }
-    $values .= $value;
+  $client->{sysctls} //= [map { { path => $_ } } map { glob "$sysctls/$_" } @patterns];
+  my $room = KEPT_OPEN;
+  return join '', map { value_of($_, $room-- > 0) } @{ $client->{sysctls} };
+}
+
+sub value_of {
+  my ($sysctl, $keeps_open) = @_;
+  my $file = delete $sysctl->{file};
+  if ($file) { sysseek $file, 0, 0 }
+  elsif (!open $file, '<:unix', $sysctl->{path}) {
+    die "sysctls: $!\n" if $!{EMFILE};
+    return '-';
   }
-  return $values;
+  sysread $file, my $value, 64 or return '-';
+  $sysctl->{file} = $file if $keeps_open;
+  return $value;
 }
 
 my ($left, $received) = (TICK_S, '');
