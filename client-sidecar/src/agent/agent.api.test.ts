@@ -478,7 +478,7 @@ describe("a running client", () => {
   it("has what its guard refuses in the agent's metrics", async () => {
     await createEgress("nat", [GATEWAY]);
     await startAgent();
-    networks.refused.set("/run/netns/c1", { rejected: 3, unheard: 1 });
+    networks.refuse("/run/netns/c1", { rejected: 3, unheard: 1 });
     await add("c1");
     await eventually(async () => {
       const text = await metrics.metrics();

@@ -18,7 +18,6 @@ import type { RecordPodEvent } from "./pod-events.ts";
 import { podLookup } from "./pod-lookup.ts";
 import type { PodNetworks } from "./pod-networks.ts";
 import { Reapplier } from "./reapplier.ts";
-import { RefusalSampler } from "./refusal-sampler.ts";
 import { RequestHandler } from "./requests.ts";
 import { AgentServer } from "./server.ts";
 import { egressOf, SliceKeeper } from "./slice-keeper.ts";
@@ -55,7 +54,6 @@ export class Agent {
   readonly #withdrawals: Withdrawals;
   readonly #reapplier: Reapplier;
   readonly #driftWatch: DriftWatch;
-  readonly #refusalSampler: RefusalSampler;
   readonly #keeper: SliceKeeper;
   readonly #requests: RequestHandler;
   readonly #started = Promise.withResolvers<void>();
@@ -91,8 +89,7 @@ export class Agent {
     this.#withdrawals = withdrawals;
     const shared = { registry, view, networks, withdrawals, recordEvent, metrics, logger };
     this.#reapplier = new Reapplier(shared);
-    this.#driftWatch = new DriftWatch({ registry, networks, reapplier: this.#reapplier, logger });
-    this.#refusalSampler = new RefusalSampler({ ...shared, reapplier: this.#reapplier });
+    this.#driftWatch = new DriftWatch({ ...shared, reapplier: this.#reapplier });
     this.#keeper = new SliceKeeper({ tombstones, registry, writer, logger });
     const adder = new Adder({
       ...{ ...shared, state, writer, asker },
@@ -143,7 +140,6 @@ export class Agent {
     await Promise.all([
       this.#reapplier.run(signal),
       this.#driftWatch.run(signal),
-      this.#refusalSampler.run(signal),
       this.#keeper.run(signal),
       this.#withdrawals.run(signal),
       this.#sweep(signal),

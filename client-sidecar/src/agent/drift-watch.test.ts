@@ -3,6 +3,7 @@ import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ClientRecord } from "../state/record.ts";
 import { parseRecordId } from "../state/record-id.ts";
+import { agentMetrics } from "../testing/agent-metrics.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
 import { DriftWatch } from "./drift-watch.ts";
@@ -35,6 +36,7 @@ beforeEach(() => {
         return isIdle;
       },
     },
+    metrics: agentMetrics(),
     logger,
   });
   const ended = new AbortController();

@@ -1,12 +1,17 @@
-/** Has clients looked at again whose network namespaces somebody else has changed. */
+/**
+ * Has clients looked at again whose network namespaces somebody else has changed, and brings to the metrics what their
+ * guards refuse.
+ */
 
-import type { NetnsWatch } from "@egress-nat/founat";
+import type { NetnsWatch, Refusals } from "@egress-nat/founat";
 import { Backoff, done, type Outcome, pause, requeueAfter, WorkQueue } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import type { ClientRecord } from "../state/record.ts";
 import { type Attachment, recordId } from "../state/record-id.ts";
+import type { AgentMetrics } from "./metrics.ts";
 import type { PodNetworks } from "./pod-networks.ts";
 import type { Reapplier } from "./reapplier.ts";
+import { RefusalIncreases } from "./refusal-increases.ts";
 
 /** How soon a new client is watched, and how long the watch keeps the network namespace of one that is gone. */
 const FOLLOW_MS = 1_000;
@@ -30,6 +35,7 @@ export interface DriftWatchOptions {
   readonly networks: Pick<PodNetworks, "openWatch">;
   /** Compares and repairs. */
   readonly reapplier: Pick<Reapplier, "reapply" | "isIdle">;
+  readonly metrics: { readonly refusedPackets: Pick<AgentMetrics["refusedPackets"], "inc"> };
   readonly logger: Logger;
 }
 
@@ -45,6 +51,8 @@ export class DriftWatch {
   /** Those that have been complained about. */
   readonly #lost = new Set<string>();
   readonly #lookedAt = new Map<string, number>();
+  /** Clients that are there when it begins count from then on. */
+  #increases = new RefusalIncreases([]);
   /** Since when a client that was changed gives way. */
   readonly #waitingSince = new Map<string, number>();
   #endedBy: string | undefined;
@@ -61,6 +69,7 @@ export class DriftWatch {
 
   /** Runs until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
+    this.#increases = new RefusalIncreases(this.#clients());
     await Promise.all([
       this.#queue.run((netns, ended) => this.#look(netns, ended), signal),
       this.#keepWatching(signal),
@@ -82,6 +91,7 @@ export class DriftWatch {
   async #watchToItsEnd(signal: AbortSignal): Promise<string> {
     const watch = this.#options.networks.openWatch({
       onChange: (netns) => this.#queue.addAfter(netns, SETTLE_MS),
+      onRefused: (netns, refusals) => this.#count(netns, refusals),
       onLost: (netns, reason) => this.#lose(netns, reason),
     });
     const ended = new AbortController();
@@ -107,12 +117,25 @@ export class DriftWatch {
     this.#watched.delete(netns);
   }
 
+  #count(netns: string, refusals: Refusals): void {
+    if (!this.#watched.has(netns)) return; // Told before it was forgotten: it is counted already.
+    const { refusedPackets } = this.#options.metrics;
+    for (const [reason, packets] of Object.entries(this.#increases.next(netns, refusals))) {
+      refusedPackets.inc({ reason }, packets);
+    }
+  }
+
+  #clients(): ReadonlySet<string> {
+    return new Set(this.#options.registry.values().map(({ netns }) => netns));
+  }
+
   #follow(watch: NetnsWatch): void {
-    const wanted = new Set(this.#options.registry.values().map(({ netns }) => netns));
+    const wanted = this.#clients();
     for (const netns of this.#lost) if (!wanted.has(netns)) this.#lost.delete(netns);
     for (const netns of this.#watched) {
       if (wanted.has(netns)) continue;
       watch.forget(netns);
+      this.#increases.forget(netns);
       this.#watched.delete(netns);
       this.#lookedAt.delete(netns);
       this.#waitingSince.delete(netns);

@@ -11,7 +11,6 @@ import {
   type NetnsWatchOptions,
   openNetnsWatch,
   prepareGatewayNetns,
-  type Refusals,
   type SilentTunnel,
   type TunnelProbeOptions,
 } from "@egress-nat/founat";
@@ -24,7 +23,7 @@ const NSFS_MAGIC = 0x6e736673;
 /** A container's own /proc/sys is read-only; this mount of the host's shows, after setns(2), the pod's values. */
 const SYSCTL_ROOT = "/host/proc/sys";
 
-export type PodNetworkWatchOptions = Pick<NetnsWatchOptions, "onChange" | "onLost">;
+export type PodNetworkWatchOptions = Omit<NetnsWatchOptions, "sysctlRoot">;
 
 export interface PodNetworks {
   /** As {@link apply}, sooner where the namespace was made just now. */
@@ -35,15 +34,13 @@ export interface PodNetworks {
   check(netns: string, config: ClientConfig): Promise<readonly string[]>;
   /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */
   probe(netns: string, config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]>;
-  /** What a client's guard has refused since its rules were made. @returns nothing where there is no guard */
-  refusals(netns: string): Promise<Refusals | undefined>;
   /**
    * Takes all that is ours out of a namespace that is nobody's.
    *
    * @param isFree asked when it is this call's turn: a client that came meanwhile keeps what it has
    */
   remove(netns: string, isFree: () => boolean): Promise<void>;
-  /** Notices changes in namespaces. */
+  /** Notices changes in namespaces, and what their guards refuse. */
   openWatch(options: PodNetworkWatchOptions): NetnsWatch;
   /** Lets a gateway's namespace forward packets. */
   prepareGateway(netns: string): Promise<void>;
@@ -77,23 +74,20 @@ export class KernelPodNetworks implements PodNetworks {
     return this.#client(netns).probe(config, options);
   }
 
-  /** It changes nothing either. */
-  refusals(netns: string): Promise<Refusals | undefined> {
-    return this.#client(netns).refusals();
-  }
-
   remove(netns: string, isFree: () => boolean): Promise<void> {
     return this.#turns.take(netns, async () => {
       if (isFree()) await this.#client(netns).remove();
     });
   }
 
-  openWatch({ onChange, onLost }: PodNetworkWatchOptions): NetnsWatch {
+  openWatch({ onChange, onRefused, onLost }: PodNetworkWatchOptions): NetnsWatch {
     const names = new Map<string, string>();
+    const nameOf = (path: string) => names.get(path) ?? path;
     const watch = openNetnsWatch({
       sysctlRoot: SYSCTL_ROOT,
-      onChange: (path) => onChange(names.get(path) ?? path),
-      onLost: (path, reason) => onLost(names.get(path) ?? path, reason),
+      onChange: (path) => onChange(nameOf(path)),
+      onRefused: (path, refusals) => onRefused(nameOf(path), refusals),
+      onLost: (path, reason) => onLost(nameOf(path), reason),
     });
     return {
       ...watch,

@@ -1,6 +1,6 @@
 import type { Refusals } from "@egress-nat/founat";
 
-/** What each client's guard has refused since the time before: its counts begin anew whenever its rules change. */
+/** What each client's guard has refused since the time before: its counts begin anew where it is made anew. */
 export class RefusalIncreases {
   readonly #last = new Map<string, Refusals>();
   /** Those whose first counts are no increase. */

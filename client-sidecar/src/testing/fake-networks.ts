@@ -23,7 +23,7 @@ export class FakeNetworks implements PodNetworks {
   silent: readonly SilentTunnel[] = [];
   readonly probes: TunnelProbeOptions[] = [];
   /** By namespace, what its guard has counted. */
-  readonly refused = new Map<string, Refusals>();
+  readonly #refused = new Map<string, Refusals>();
 
   /** The namespaces that are watched. */
   readonly watched = new Set<string>();
@@ -54,6 +54,12 @@ export class FakeNetworks implements PodNetworks {
     if (this.watched.has(netns)) this.#watch?.options.onChange(netns);
   }
 
+  /** The guard has refused so much in all. */
+  refuse(netns: string, refusals: Refusals): void {
+    this.#refused.set(netns, refusals);
+    if (this.watched.has(netns)) this.#watch?.options.onRefused(netns, refusals);
+  }
+
   openWatch(options: PodNetworkWatchOptions): NetnsWatch {
     const { promise: ended, resolve: end } = Promise.withResolvers<string>();
     this.watched.clear();
@@ -63,6 +69,8 @@ export class FakeNetworks implements PodNetworks {
         if (this.gone.has(netns)) return options.onLost(netns, "No such file or directory");
         this.watched.add(netns);
         options.onChange(netns);
+        const refusals = this.#refused.get(netns);
+        if (refusals !== undefined) options.onRefused(netns, refusals);
       },
       forget: (netns) => this.watched.delete(netns),
       close: () => end("closed"),
@@ -86,10 +94,6 @@ export class FakeNetworks implements PodNetworks {
   ): Promise<readonly SilentTunnel[]> {
     this.probes.push(options);
     return this.silent;
-  }
-
-  async refusals(netns: string): Promise<Refusals | undefined> {
-    return this.refused.get(netns);
   }
 
   remove(netns: string, isFree: () => boolean): Promise<void> {

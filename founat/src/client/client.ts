@@ -3,13 +3,12 @@ import { FounatError } from "../error.ts";
 import type { Kernel } from "../kernel.ts";
 import type { Logger } from "../logger.ts";
 import { tableListing } from "../nft/listing.ts";
-import { type NftTableState, parseTable } from "../nft/state.ts";
+import type { NftTableState } from "../nft/state.ts";
 import { type ClientChanges, clientChanges, clientCreation, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
-import { type Refusals, refusals } from "./guard.ts";
 import { type ClientPlan, planClient } from "./plan.ts";
 import { probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
-import { clientFacts, LIST_GUARD, readClientState, readNetwork } from "./state.ts";
+import { clientFacts, readClientState, readNetwork } from "./state.ts";
 
 /** One client's network namespace. It keeps no state of its own: the kernel is the record of what is applied. */
 export class Client {
@@ -88,18 +87,6 @@ export class Client {
    */
   probe(config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]> {
     return probeTunnels(this.#kernel, config, options);
-  }
-
-  /**
-   * What the guard has refused. Counts begin anew when its rules change.
-   *
-   * @returns nothing where there is no guard
-   * @throws FounatError `unexpected-output`
-   */
-  async refusals(): Promise<Refusals | undefined> {
-    const [output = ""] = await this.#kernel.read([LIST_GUARD]);
-    const state = parseTable(output);
-    return state && refusals(state);
   }
 
   /** Takes away all that {@link apply} made but for sysctls, whose former values nobody knows. */

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { machine } from "../../../test/datapath/machine.ts";
 import { FAMILIES } from "../family.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
-import { addressOf, ask, chatter, forgetLeaks, inside, leaks } from "../testing/topology.ts";
+import { addressOf, ask, chatter, forgetLeaks, inside, leaks, refused } from "../testing/topology.ts";
 import { netnsWatchCommand } from "../watch/netns-watch.ts";
 
 const { client } = useClientAndGateway();
@@ -69,6 +69,12 @@ const GUARD: readonly (readonly [string, string])[] = [
     "the elements of a set",
     "nft flush set inet egress_nat_client guarded4; nft flush set inet egress_nat_client guarded6",
   ],
+  [
+    "its counters",
+    `t="inet egress_nat_client"; without=$(nft -s list table $t | sed 's/counter name "[a-z]*"/counter/')
+     { echo "flush table $t"; echo "$without"; } | nft -f -
+     nft "delete counter $t rejected; delete counter $t unheard"`,
+  ],
   ["a table that is put to sleep", "nft 'add table inet egress_nat_client { flags dormant; }'"],
 ];
 
@@ -111,6 +117,17 @@ describe("the guard that somebody else takes away is noticed, and routes alone l
     expect(await leaks()).toBe(0);
     await expectRepaired();
   });
+});
+
+test("what the guard refuses is told, as much as its counters say", async () => {
+  for (const address of internet) await ask("client", "udp", address, { device: "eth0" });
+  await vi.waitFor(
+    async () => {
+      const told = await machine.run(`grep -ao 'counted .*' ${WATCH}/out | tail -n 1`);
+      expect(told).toBe(`counted ${NETNS} ${await refused("rejected")} ${await refused("unheard")}\n`);
+    },
+    { timeout: 30_000, interval: 500 },
+  );
 });
 
 test("what both lines would hold, and a socket bound to the uplink without the guard, is closed by the repair", async () => {

@@ -3,7 +3,6 @@ import { carriedRanges, type Decision, NEVER_SENT, translatedRanges } from "../c
 import { FAMILIES, type Family } from "../family.ts";
 import { LINK_GROUP } from "../iproute/links.ts";
 import { perFamily, VERSION } from "../nft/per-family.ts";
-import type { NftTableState } from "../nft/state.ts";
 import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
 import { formatRange, mergeRanges } from "../ranges.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
@@ -11,24 +10,20 @@ import type { Mark } from "./mark.ts";
 
 export const CLIENT_TABLE = "egress_nat_client";
 
-/** What the guard has refused since its rules were made. */
-export interface Refusals {
-  /** Packets of the client that would have left around the tunnel, or without a gateway. */
-  readonly rejected: number;
-  /** Packets to the client that nobody listens for, from where the Egresses' destinations are. */
-  readonly unheard: number;
-}
+/** Why the guard refuses packets: the names of its counters. */
+export const REFUSAL_REASONS = [
+  /** Of the client, and would have left around the tunnel, or without a gateway. */
+  "rejected",
+  /** To the client, from where the Egresses' destinations are, and nobody listens. */
+  "unheard",
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
-/** @param state of the guard's table */
-export function refusals(state: NftTableState): Refusals {
-  const packetsIn = (...chains: readonly string[]) =>
-    chains
-      .flatMap((name) => state.chains.get(name)?.rules ?? [])
-      .reduce((sum, { packets = 0 }) => sum + packets, 0);
-  return {
-    rejected: packetsIn("refuse", "loopback"),
-    unheard: packetsIn("listeners", "openings"),
-  };
+/** Packets that a guard has refused since it was made. */
+export type Refusals = Readonly<Record<RefusalReason, number>>;
+
+function counted(reason: RefusalReason): string {
+  return `counter name ${reason}`;
 }
 
 export interface GuardInput {
@@ -50,6 +45,7 @@ export function guardTable(input: GuardInput): NftTable {
     name: CLIENT_TABLE,
     comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
     sets: FAMILIES.flatMap((family) => sets(family, input)),
+    counters: REFUSAL_REASONS,
     chains: [bypassChain(input.mark), ...guardChains(), ...arrivalChains(input), ...openingChains()],
   };
 }
@@ -139,10 +135,13 @@ function guardChains(): NftChain[] {
       comment: "A program is told at once why it cannot connect.",
       rules: [
         {
-          text: "fib saddr type != local counter drop",
+          text: `fib saddr type != local ${counted("rejected")} drop`,
           comment: "from an address of somebody else, who would get the error and what it quotes",
         },
-        { text: "counter reject with icmpx type admin-prohibited", comment: "an error to this host" },
+        {
+          text: `${counted("rejected")} reject with icmpx type admin-prohibited`,
+          comment: "an error to this host",
+        },
       ],
     },
     {
@@ -160,7 +159,7 @@ function guardChains(): NftChain[] {
         "inbound flow, and answer it around the tunnel. Proxies that keep their clients' addresses have IP_TRANSPARENT.",
       rules: perFamily(
         (ip, v) =>
-          `ct state new ${ip} saddr @originating${v} fib saddr type != local socket transparent 0 counter drop`,
+          `ct state new ${ip} saddr @originating${v} fib saddr type != local socket transparent 0 ${counted("rejected")} drop`,
         "from an address of somebody else",
       ),
     },
@@ -249,7 +248,7 @@ function openingChains(): NftChain[] {
         "take the tunnel.",
       rules: [
         { text: "socket transparent <= 1 accept", comment: "for a socket, whatever its kind" },
-        { text: "counter drop", comment: "for nobody" },
+        { text: `${counted("unheard")} drop`, comment: "for nobody" },
       ],
     },
     {
@@ -257,7 +256,7 @@ function openingChains(): NftChain[] {
       comment: "The first packets of inbound flows, and those of none.",
       rules: [
         {
-          text: "meta nfproto ipv6 exthdr rt exists counter drop",
+          text: `meta nfproto ipv6 exthdr rt exists ${counted("unheard")} drop`,
           comment: "with a routing header: to be sent on by this host",
         },
         // TCP and ICMP leave nothing behind by which a flow of this host would be a reply.

@@ -11,6 +11,7 @@ import {
   inside,
   leaks,
   listen,
+  refused,
   seenBy,
   serve,
 } from "../testing/topology.ts";
@@ -52,11 +53,9 @@ describe.each(families)("a forged packet that nobody listens for (%s)", (family)
   });
 
   test("is counted", async () => {
-    const before = (await client.refusals())?.unheard ?? 0;
+    const before = await refused("unheard");
     await pretend(family, { port: LATER - 1 });
-    await vi.waitFor(async () => expect((await client.refusals())?.unheard).toBe(before + 1), {
-      timeout: 10_000,
-    });
+    await vi.waitFor(async () => expect(await refused("unheard")).toBe(before + 1), { timeout: 10_000 });
   });
 
   test.each([

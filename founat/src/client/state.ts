@@ -17,7 +17,7 @@ export interface ClientState extends NetworkState {
 }
 
 /** Fails where there is none. */
-export const LIST_GUARD: Command = {
+const LIST_GUARD: Command = {
   file: "nft",
   args: ["-j", "list", "table", "inet", CLIENT_TABLE],
   mayFail: true,

@@ -27,10 +27,8 @@ export interface NftChainState {
 
 export interface NftRuleState {
   readonly comment: string;
-  /** As this nft prints it, but for what its counter has counted. */
+  /** As this nft prints it. */
   readonly body: string;
-  /** Of its counter; absent where it has none. */
-  readonly packets?: number;
 }
 
 export interface NftElementState {
@@ -63,9 +61,8 @@ const NftFlowtableObject = z.object({
 const NftRuleObject = z.object({
   chain: z.string(),
   comment: z.string().default(""),
-  expr: z.array(z.looseObject({})),
+  expr: z.unknown(),
 });
-const Counter = z.object({ counter: z.object({ packets: z.number() }) });
 const Listing = z.object({
   nftables: z.array(
     z.object({
@@ -109,18 +106,11 @@ export function parseTable(output: string): NftTableState | undefined {
     if (flowtable) flowtables.set(flowtable.name, flowtable.dev);
     if (chain) chains.set(chain.name, { definition: definition(chain), rules: [] });
     if (rule) {
-      chains.get(rule.chain)?.rules.push(ruleState(rule));
+      const { comment, expr } = rule;
+      chains.get(rule.chain)?.rules.push({ comment, body: JSON.stringify(expr) });
     }
   }
   return { definition: ofTable, sets, chains, flowtables };
-}
-
-function ruleState({ comment, expr }: z.infer<typeof NftRuleObject>): NftRuleState {
-  const body = expr.map((part) => ("counter" in part ? { counter: null } : part));
-  const packets = expr
-    .map((part) => Counter.safeParse(part).data?.counter.packets)
-    .find((n) => n !== undefined);
-  return { comment, body: JSON.stringify(body), ...(packets !== undefined && { packets }) };
 }
 
 // Handles are the kernel's numbers for what it holds; what is in a table needs not say in which.

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { machine } from "../../../test/datapath/machine.ts";
+import { CLIENT_TABLE, type RefusalReason } from "../client/guard.ts";
 import type { Family } from "../family.ts";
 import { type Kernel, kernelThrough } from "../kernel.ts";
 
@@ -310,16 +311,21 @@ export async function fillChecksumsTowards(pod: (typeof PODS)[number]): Promise<
 
 /** Packets with the client's own address on their way to the outside. */
 export function leaks(): Promise<number> {
-  return packetsOf("leaks");
+  return packetsOf("router", "watch leaks");
 }
 
 /** Packets of the internet that a pod sent on without a tunnel around them. */
 export function bareAnswers(): Promise<number> {
-  return packetsOf("bare_answers");
+  return packetsOf("router", "watch bare_answers");
 }
 
-async function packetsOf(counter: string): Promise<number> {
-  const output = await inside("router", `nft list counter inet watch ${counter}`);
+/** Packets that the client's guard has refused. */
+export function refused(reason: RefusalReason): Promise<number> {
+  return packetsOf("client", `${CLIENT_TABLE} ${reason}`);
+}
+
+async function packetsOf(namespace: Namespace, counter: string): Promise<number> {
+  const output = await inside(namespace, `nft list counter inet ${counter}`);
   return Number(/packets (\d+)/.exec(output)?.[1]);
 }
 

@@ -6,7 +6,7 @@ import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type NetnsWatch, openNetnsWatch } from "./netns-watch.ts";
 
-const untold = { onChange: () => undefined, onLost: () => undefined };
+const untold = { onChange: () => undefined, onRefused: () => undefined, onLost: () => undefined };
 
 test("a namespace that is not there is lost, and the watch goes on until it is closed", async () => {
   const lost: string[] = [];

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { arch } from "node:os";
 import { createInterface } from "node:readline";
+import { CLIENT_TABLE, REFUSAL_REASONS, type Refusals } from "../client/guard.ts";
 import { relevantSysctls } from "../client/sysctls.ts";
 import { WATCH_PROGRAM } from "./watch-program.ts";
 
@@ -13,6 +14,8 @@ const SYSCTLS = relevantSysctls({ uplink: "*", egresses: [], clusterRanges: [] }
 export interface NetnsWatchOptions {
   /** Told within a second of a change, by whomever, and once after {@link NetnsWatch.watch}; eight seconds for sysctls. */
   readonly onChange: (netns: string) => void;
+  /** Told what the guard has refused since it was made: once where there is one, and within eight seconds when it is more. */
+  readonly onRefused: (netns: string, refusals: Refusals) => void;
   /** Told where there is nothing to watch by that name, or it is not allowed. */
   readonly onLost: (netns: string, reason: string) => void;
   /** As that of a kernel; default: /proc/sys. */
@@ -21,8 +24,8 @@ export interface NetnsWatchOptions {
 
 /**
  * Notices that something has changed in network namespaces of clients: links, addresses, routes, rules, FoU ports, any
- * table of nft, sysctls. One process watches all of them (ADR 0026). It keeps a namespace alive that its pod has left,
- * until it is told to forget it.
+ * table of nft, sysctls. It reads the counters of their guards as well, because it is there. One process watches all of
+ * them (ADR 0026). It keeps a namespace alive that its pod has left, until it is told to forget it.
  */
 export interface NetnsWatch {
   /**
@@ -39,10 +42,11 @@ export interface NetnsWatch {
 
 /** The command that runs the watch; it takes no words from a shell. */
 export function netnsWatchCommand(sysctlRoot = "/proc/sys"): readonly string[] {
-  return ["perl", "-e", WATCH_PROGRAM, "--", String(SETNS[arch()]), sysctlRoot, ...SYSCTLS];
+  const counters = [CLIENT_TABLE, REFUSAL_REASONS.join(",")];
+  return ["perl", "-e", WATCH_PROGRAM, "--", String(SETNS[arch()]), ...counters, sysctlRoot, ...SYSCTLS];
 }
 
-export function openNetnsWatch({ onChange, onLost, sysctlRoot }: NetnsWatchOptions): NetnsWatch {
+export function openNetnsWatch({ sysctlRoot, ...told }: NetnsWatchOptions): NetnsWatch {
   const [file = "", ...args] = netnsWatchCommand(sysctlRoot);
   const child = spawn(file, args, { stdio: "pipe" });
   let complaint = "";
@@ -57,9 +61,10 @@ export function openNetnsWatch({ onChange, onLost, sysctlRoot }: NetnsWatchOptio
     complaint = text;
   });
   createInterface({ input: child.stdout }).on("line", (line) => {
-    const [event, netns = "", ...reason] = line.split(" ");
-    if (event === "lost") onLost(netns, reason.join(" "));
-    else onChange(netns);
+    const [event, netns = "", ...words] = line.split(" ");
+    if (event === "lost") told.onLost(netns, words.join(" "));
+    else if (event === "counted") told.onRefused(netns, refusals(words));
+    else told.onChange(netns);
   });
   // A program that ends early closes the pipe; `ended` tells more than EPIPE does.
   child.stdin.on("error", () => undefined);
@@ -69,4 +74,9 @@ export function openNetnsWatch({ onChange, onLost, sysctlRoot }: NetnsWatchOptio
     close: () => child.stdin.end(),
     ended,
   };
+}
+
+/** @param counts in the order of the reasons */
+function refusals([rejected, unheard]: readonly string[]): Refusals {
+  return { rejected: Number(rejected), unheard: Number(unheard) };
 }

@@ -1,11 +1,13 @@
 /**
  * The program of a {@link import("./netns-watch.ts").NetnsWatch}, in Perl: of what every Debian has, only Perl can keep
  * sockets in other network namespaces, and it takes 6 MB for all of them (ADR 0026). It decodes nothing of what the
- * kernel says; whether anything is said, and whether it is the same as before, is all that it asks.
+ * kernel says of a client's configuration; whether anything is said, and whether it is the same as before, is all that it
+ * asks.
  *
- * Arguments: number of setns(2), folder of sysctls, patterns of paths below it. Takes lines `watch NETNS` and
- * `forget NETNS`, and prints `changed NETNS`, once at first, and `lost NETNS REASON` where it cannot be watched. It ends
- * with its standard input.
+ * Arguments: number of setns(2); an nft table of family inet, and names of counters in it, with commas between them;
+ * folder of sysctls, patterns of paths below it. Takes lines `watch NETNS` and `forget NETNS`, and prints `changed NETNS`,
+ * once at first, `counted NETNS PACKETS...`, at first and when there are others, where all of the counters are, and
+ * `lost NETNS REASON` where it cannot be watched. It ends with its standard input.
  */
 export const WATCH_PROGRAM = String.raw`
 use strict;
@@ -14,21 +16,22 @@ use warnings;
 use constant { CLONE_NEWNET => 0x40000000 };
 use constant { AF_NETLINK => 16, SOCK_RAW => 3, SOCK_NONBLOCK => 0x800, SOL_SOCKET => 1, SO_RCVBUF => 8 };
 use constant { NETLINK_ROUTE => 0, NETLINK_NETFILTER => 12, NETLINK_GENERIC => 16 };
-use constant { NLM_F_REQUEST => 1, NLM_F_DUMP => 0x300 };
+use constant { NLM_F_REQUEST => 1, NLM_F_DUMP => 0x300, NLMSG_ERROR => 2 };
 # linux/rtnetlink.h: links, and of both families addresses, routes and rules.
 use constant { ROUTE_GROUPS => 0x1 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 1 << 18 };
-# linux/netfilter/nf_tables.h: the number of the last transaction.
-use constant { NFT_MSG_GETGEN => 10 << 8 | 16 };
+# linux/netfilter/nf_tables.h: the number of the last transaction; counters.
+use constant { NFT_MSG_GETGEN => 10 << 8 | 16, NFT_MSG_GETOBJ => 10 << 8 | 19, NFPROTO_INET => 1, NFT_OBJECT_COUNTER => 1 };
+use constant { NFTA_OBJ_TABLE => 1, NFTA_OBJ_NAME => 2, NFTA_OBJ_TYPE => 3, NFTA_OBJ_DATA => 4, NFTA_COUNTER_PACKETS => 2 };
 # linux/genetlink.h, linux/fou.h
-use constant { GENL_ID_CTRL => 16, CTRL_CMD_GETFAMILY => 3, FOU_CMD_GET => 3 };
+use constant { GENL_ID_CTRL => 16, CTRL_CMD_GETFAMILY => 3, CTRL_ATTR_FAMILY_ID => 1, CTRL_ATTR_FAMILY_NAME => 2, FOU_CMD_GET => 3 };
 # A pod can change its namespace as often as it likes: no more than this is read of it at a time.
 use constant { BUFFER_BYTES => 16384, READS => 32 };
-# Nothing tells of sysctls, and to read them takes ten times as long as all else: a part of the clients at a time.
-use constant { TICK_S => 1, SYSCTLS_EVERY => 8 };
+# Nothing tells of sysctls and counters, and to read them takes longer than all else: a part of the clients at a time.
+use constant { TICK_S => 1, VALUES_EVERY => 8 };
 # To open a sysctl takes ten times as long as to read it, so it is kept open; but a pod can have as many links as it likes.
 use constant { KEPT_OPEN => 128 };
 
-my ($setns, $sysctls, @patterns) = @ARGV;
+my ($setns, $table, $counters, $sysctls, @patterns) = @ARGV;
 my ($fou, %watched);
 $| = 1;
 open my $home, '<', '/proc/self/ns/net' or die "own network namespace: $!\n";
@@ -59,23 +62,43 @@ sub ask {
   return $answer;
 }
 
+sub attribute {
+  my ($number, $value) = @_;
+  return pack 'SSa*x!4', 4 + length $value, $number, $value;
+}
+
+# By their numbers.
+sub attributes {
+  my ($bytes) = @_;
+  my %attributes;
+  for (my $at = 0; $at + 4 <= length $bytes;) {
+    my ($length, $number) = unpack "x$at SS", $bytes;
+    last if $length < 4;
+    $attributes{$number} = substr $bytes, $at + 4, $length - 4;
+    $at += ($length + 3) & ~3;
+  }
+  return \%attributes;
+}
+
+# The attribute of that number in an answer that is no error.
+sub answered {
+  my ($number, $answer) = @_;
+  return if length $answer < 20 || unpack('x4 S', $answer) == NLMSG_ERROR;
+  return attributes(substr $answer, 20)->{$number};
+}
+
 # Number of the generic netlink family, which is the same in all network namespaces.
 sub family {
   my ($name) = @_;
-  my $answer = ask(netlink(NETLINK_GENERIC, 0), GENL_ID_CTRL, 0, pack 'CCSSSa8', CTRL_CMD_GETFAMILY, 1, 0, 4 + 1 + length $name, 2, $name);
-  for (my $at = 20; $at + 8 <= length $answer;) {
-    my ($length, $attribute, $value) = unpack "x$at SSS", $answer;
-    return $value if $attribute == 1;
-    last if $length < 4;
-    $at += ($length + 3) & ~3;
-  }
-  return;
+  my $question = pack('CCS', CTRL_CMD_GETFAMILY, 1, 0) . attribute(CTRL_ATTR_FAMILY_NAME, "$name\0");
+  my $number = answered(CTRL_ATTR_FAMILY_ID, ask(netlink(NETLINK_GENERIC, 0), GENL_ID_CTRL, 0, $question));
+  return defined $number ? unpack 'S', $number : undef;
 }
 
 sub watch {
   my ($name) = @_;
   $fou //= family('fou');
-  my %client = (name => $name, quiet => '', ticks => scalar keys %watched);
+  my %client = (name => $name, quiet => '', counts => '', ticks => scalar keys %watched);
   open $client{namespace}, '<', $name or return;
   enter($client{namespace}) or return;
   $client{route} = netlink(NETLINK_ROUTE, ROUTE_GROUPS) or return;
@@ -98,7 +121,7 @@ sub spoke {
 }
 
 sub changed {
-  my ($client) = @_;
+  my ($client, $reads_values) = @_;
   my $changed = spoke($client->{route});
   # Sysctls come and go with links.
   delete $client->{sysctls} if $changed;
@@ -106,7 +129,7 @@ sub changed {
   $quiet .= ask($client->{generic}, $fou, NLM_F_DUMP, pack 'CCS', FOU_CMD_GET, 1, 0) if $fou;
   $changed ||= $quiet ne $client->{quiet};
   $client->{quiet} = $quiet;
-  if ($client->{ticks}++ % SYSCTLS_EVERY == 0) {
+  if ($reads_values) {
     my $values = values_of($client);
     $changed ||= $values ne $client->{values};
     $client->{values} = $values;
@@ -135,6 +158,21 @@ sub value_of {
   return $value;
 }
 
+# Of a table that is not there, or not what it should be, it says nothing.
+sub tell_counts {
+  my ($client) = @_;
+  my @counts;
+  for my $counter (split /,/, $counters) {
+    my $question = pack('CCS', NFPROTO_INET, 0, 0) . attribute(NFTA_OBJ_TABLE, "$table\0")
+      . attribute(NFTA_OBJ_NAME, "$counter\0") . attribute(NFTA_OBJ_TYPE, pack 'N', NFT_OBJECT_COUNTER);
+    my $counted = answered(NFTA_OBJ_DATA, ask($client->{nft}, NFT_MSG_GETOBJ, 0, $question)) // return;
+    push @counts, unpack 'Q>', attributes($counted)->{+NFTA_COUNTER_PACKETS};
+  }
+  return if "@counts" eq $client->{counts};
+  $client->{counts} = "@counts";
+  print "counted $client->{name} @counts\n";
+}
+
 my ($left, $received) = (TICK_S, '');
 while (1) {
   my $readable = '';
@@ -154,7 +192,11 @@ while (1) {
   }
   next if $left > 0;
   $left = TICK_S;
-  for my $client (values %watched) { print "changed $client->{name}\n" if changed($client) }
+  for my $client (values %watched) {
+    my $reads_values = $client->{ticks}++ % VALUES_EVERY == 0;
+    print "changed $client->{name}\n" if changed($client, $reads_values);
+    tell_counts($client) if $reads_values;
+  }
   enter($home);
 }
 `;

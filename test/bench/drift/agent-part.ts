@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DriftWatch, RefusalSampler } from "@egress-nat/client-sidecar";
+import { DriftWatch } from "@egress-nat/client-sidecar";
 import { Client, type ClientConfig, kernelInNetns, openNetnsWatch } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { execa } from "execa";
@@ -51,18 +51,12 @@ const reapplier = {
 const watch = new DriftWatch({
   ...{ registry, reapplier, logger },
   networks: { openWatch: openNetnsWatch },
-});
-const sampler = new RefusalSampler({
-  ...{ registry, reapplier, logger },
-  networks: {
-    refusals: (netns) => new Client({ kernel: kernelInNetns(netns), logger }).refusals(),
-  },
   metrics: { refusedPackets: { inc: () => undefined } },
 });
 
 try {
   for (const name of names) await makeClient(name);
-  const running = Promise.all([watch.run(ended.signal), sampler.run(ended.signal)]);
+  const running = watch.run(ended.signal);
   await sleep(SETTLE_MS);
   const compareMs: number[] = [];
   const idle: number[] = [];
