@@ -1,9 +1,10 @@
-import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { closeBackdoors, compilePlugin } from "./build.ts";
 
 describe("the compiled plugin", () => {
@@ -37,6 +38,16 @@ describe("the compiled plugin", () => {
     const executable = readFileSync(plugin);
     for (const name of ["BUN_BE_BUN", "BUN_OPTIONS"]) expect(executable.includes(name)).toBe(false);
     expect(() => closeBackdoors(executable)).toThrow(/does not mention BUN_BE_BUN/);
+  });
+
+  it("is one thread when it reads its configuration: no compiler pays in ten milliseconds", async () => {
+    const child = spawn(plugin, { env: { CNI_COMMAND: "VERSION" }, stdio: ["pipe", "ignore", "inherit"] });
+    const proc = `/proc/${child.pid}`;
+    const onStdin = /^\d+ 0x0 /;
+    await vi.waitFor(() => expect(readFileSync(`${proc}/syscall`, "utf8")).toMatch(onStdin));
+    expect(readdirSync(`${proc}/task`)).toHaveLength(1);
+    child.stdin.end();
+    expect(await once(child, "exit")).toEqual([0, null]);
   });
 
   it("holds no schema library", () => {

@@ -15,6 +15,12 @@ import { promisify } from "node:util";
  */
 const BACKDOORS = ["BUN_BE_BUN", "BUN_OPTIONS"] as const;
 
+/**
+ * How much later than usual functions are compiled to machine code: never, in a process that lives for ten milliseconds.
+ * Threads that would do so cost it a twentieth of them.
+ */
+const JIT_POLICY = 100;
+
 const ELF_MAGIC = Buffer.from("\x7fELF");
 
 export interface CompileOptions {
@@ -34,7 +40,8 @@ export async function compilePlugin({ outfile, entry = sourceOf("main.ts") }: Co
     await findBun(),
     [
       ...["build", "--compile", "--minify", "--bytecode", "--format=esm", "--conditions=source"],
-      ...["--no-compile-autoload-dotenv", "--no-compile-autoload-bunfig", entry, "--outfile", raw],
+      ...["--no-compile-autoload-dotenv", "--no-compile-autoload-bunfig"],
+      ...[`--compile-jit-policy=${JIT_POLICY}`, entry, "--outfile", raw],
     ],
     { cwd: dirname(outfile) },
   );
