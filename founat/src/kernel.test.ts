@@ -84,6 +84,14 @@ test("sysctls are written and read below the given root; those that do not exist
   expect(await kernel.readSysctls([path, "net/core/txrehash"])).toEqual(new Map([[path, "2"]]));
 });
 
+test("which sysctls there are is told without their values", async () => {
+  const [there, absent] = ["net/ipv4/conf/eth0.5/rp_filter", "net/core/txrehash"];
+  await writeFile(join(sysctlRoot, there), "0\n");
+  const kernel = kernelHere({ sysctlRoot });
+  expect(await kernel.run([{ read: [absent, there], presenceOnly: true }])).toEqual([`${there}:\n`]);
+  expect(await kernel.run([{ read: [absent], presenceOnly: true }])).toEqual([""]);
+});
+
 test("a sysctl that cannot be written is named", async () => {
   const run = kernelHere({ sysctlRoot }).run([{ sysctls: { "net/nowhere/x": "1" } }]);
   await expect(run).rejects.toThrow("writing sysctls net/nowhere/x failed: ");

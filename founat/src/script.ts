@@ -39,6 +39,7 @@ function shellLines(step: Step, separator: string, root: string): string[] {
     );
   }
   if ("read" in step) {
+    if (step.presenceOnly) return presenceLines(step.read, root);
     // One process for all. The shell's own `read` reads byte by byte, and a sysctl has nothing but its first byte then.
     return [`cd ${quote(root)} && grep -Hs '' ${step.read.map(quote).join(" ")} || true`];
   }
@@ -46,6 +47,18 @@ function shellLines(step: Step, separator: string, root: string): string[] {
   return step.ifSysctl === undefined
     ? lines
     : [`if [ -e ${quote(`${root}/${step.ifSysctl}`)} ]; then`, ...lines, "fi"];
+}
+
+/** The answer is printed at once: whoever reads it is woken up for each line otherwise. */
+function presenceLines(paths: readonly string[], root: string): string[] {
+  return [
+    "found=",
+    `for path in ${paths.map(quote).join(" ")}; do`,
+    `if [ -e ${quote(root)}/"$path" ]; then found="$found$path:`,
+    '"; fi',
+    "done",
+    'printf %s "$found"',
+  ];
 }
 
 function commandLines({ file, args, input, mayFail }: Command, separator: string): string[] {

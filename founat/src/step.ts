@@ -18,6 +18,8 @@ export interface SysctlWrites {
 /** Sysctls to read; the answer holds a line `path:value` for each that exists. */
 export interface SysctlReads {
   readonly read: readonly string[];
+  /** It is enough to know which ones exist: no process is started for it, and values are empty. */
+  readonly presenceOnly?: boolean;
 }
 
 /** One step towards the kernel. */

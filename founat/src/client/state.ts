@@ -3,7 +3,7 @@ import { type Addresses, FAMILIES } from "../family.ts";
 import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel.ts";
 import { type NftTableState, parseTable } from "../nft/state.ts";
-import type { Command, Step } from "../step.ts";
+import type { Command } from "../step.ts";
 import type { ClientConfig } from "./config.ts";
 import { CLIENT_TABLE } from "./guard.ts";
 import { forgetLines, givenAddresses, isAdvertised, isLearned } from "./learned.ts";
@@ -47,16 +47,11 @@ export async function readClientState(kernel: Kernel, config?: ClientConfig): Pr
  */
 export async function readNetwork(kernel: Kernel, uplink: string): Promise<Omit<ClientState, "guard">> {
   const [readLinksAndRoutes] = READ_NETWORK_STATE;
-  const [network, ...present] = await kernel.read([
+  const [network, sysctls] = await kernel.read([
     ...(readLinksAndRoutes === undefined ? [] : [readLinksAndRoutes]),
-    ...sysctlsOfSome(uplink).map(presence),
+    { read: sysctlsOfSome(uplink), presenceOnly: true },
   ]);
-  return { ...parseNetworkState([network ?? ""]), sysctls: parseSysctls(present.join("")) };
-}
-
-/** A line as of a sysctl without a value where it exists: `echo` is the shell's own. */
-function presence(path: string): Step {
-  return { file: "echo", args: [`${path}:`], ifSysctl: path };
+  return { ...parseNetworkState([network ?? ""]), sysctls: parseSysctls(sysctls ?? "") };
 }
 
 /**
