@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { setTimeout as pause } from "node:timers/promises";
 import {
   CLUSTER_RANGES_CONFIG_MAP,
   clusterRangesData,
@@ -124,6 +125,19 @@ describe("a client's ADD", () => {
       ],
       clusterRanges: ["10.96.0.0/16"],
     });
+  });
+
+  it("is watched by nobody before it returns", async () => {
+    await createEgress("nat", [GATEWAY]);
+    gateways.setStuck(GATEWAY, true);
+    await startAgent();
+    const added = add("c1");
+    await eventually(() => expect(networks.applied.has("/run/netns/c1")).toBe(true));
+    await pause(1_500);
+    expect([...networks.watched]).toEqual([]);
+    gateways.setStuck(GATEWAY, false);
+    expect((await added).exitCode).toBe(0);
+    await eventually(() => expect([...networks.watched]).toEqual(["/run/netns/c1"]));
   });
 
   it("works for many pods at once", async () => {

@@ -8,6 +8,7 @@ import { pause, ResourceClient, type Transport } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import type { Registry } from "prom-client";
 import { NODE_LOCATIONS, NodeState, type StateLocations } from "../state/node-state.ts";
+import { recordId } from "../state/record-id.ts";
 import { Asker } from "./acknowledgement.ts";
 import { Adder } from "./add.ts";
 import { ClientRegistry } from "./client-registry.ts";
@@ -89,7 +90,11 @@ export class Agent {
     this.#withdrawals = withdrawals;
     const shared = { registry, view, networks, withdrawals, recordEvent, metrics, logger };
     this.#reapplier = new Reapplier(shared);
-    this.#driftWatch = new DriftWatch({ ...shared, reapplier: this.#reapplier });
+    // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
+    const added = {
+      values: () => registry.values().filter((one) => !this.#requests.isAdding(recordId(one))),
+    };
+    this.#driftWatch = new DriftWatch({ ...shared, registry: added, reapplier: this.#reapplier });
     this.#keeper = new SliceKeeper({ tombstones, registry, writer, logger });
     const adder = new Adder({
       ...{ ...shared, state, writer, asker },

@@ -43,6 +43,11 @@ export class RequestHandler {
     this.#options = options;
   }
 
+  /** Whether an ADD of a client is under way. @param id of its record */
+  isAdding(id: string): boolean {
+    return this.#additions.has(id);
+  }
+
   /** @throws CniError */
   async handle(request: AgentRequest, signal: AbortSignal): Promise<void> {
     try {
