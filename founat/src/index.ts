@@ -22,7 +22,14 @@ export { prepareGatewayNetns } from "./gateway/netns.ts";
 export { GatewayWatch, type GatewayWatchOptions } from "./gateway/watch.ts";
 export { HeartbeatProber, type ProbeOptions } from "./heartbeat/prober.ts";
 export { HeartbeatResponder, type HeartbeatResponderOptions } from "./heartbeat/responder.ts";
-export { type Kernel, type KernelOptions, kernelHere, kernelInNetns } from "./kernel.ts";
+export {
+  type Kernel,
+  type KernelOptions,
+  kernelHere,
+  kernelInNetns,
+  type NetnsKernelOptions,
+} from "./kernel.ts";
 export type { Logger } from "./logger.ts";
+export { SpareShell } from "./spare-shell.ts";
 export type { Step } from "./step.ts";
 export { type NetnsWatch, type NetnsWatchOptions, openNetnsWatch } from "./watch/netns-watch.ts";

@@ -1,6 +1,7 @@
 import { type ProcessOptions, type ProcessResult, startProcess } from "./process.ts";
 import { failure, runSteps } from "./script.ts";
 import { openShell, type Shell } from "./shell.ts";
+import type { SpareShell } from "./spare-shell.ts";
 import type { Command, Step } from "./step.ts";
 
 /** Every effect that founat has on one network namespace, and every look into it. */
@@ -56,6 +57,11 @@ export interface KernelOptions extends ProcessOptions {
   readonly sysctlRoot?: string;
 }
 
+export interface NetnsKernelOptions extends KernelOptions {
+  /** For sessions that somebody waits for. */
+  readonly spareShell?: Pick<SpareShell, "take">;
+}
+
 /** The network namespace of this process. */
 export function kernelHere(options: KernelOptions = {}): Kernel {
   const kernel = kernelThrough((...command) => execute(...command, options), options);
@@ -70,7 +76,7 @@ export function kernelHere(options: KernelOptions = {}): Kernel {
  *
  * @param netnsPath the file; needs CAP_SYS_ADMIN (setns(2))
  */
-export function kernelInNetns(netnsPath: string, options: KernelOptions = {}): Kernel {
+export function kernelInNetns(netnsPath: string, options: NetnsKernelOptions = {}): Kernel {
   const enter = [`--net=${netnsPath}`, "--"];
   const kernel = kernelThrough(
     (file, args, input) => execute("nsenter", [...enter, file, ...args], input, options),
@@ -79,7 +85,8 @@ export function kernelInNetns(netnsPath: string, options: KernelOptions = {}): K
   return {
     ...kernel,
     session: async (work) => {
-      const shell = openShell("nsenter", [...enter, ...SHELL], options);
+      const shell =
+        options.spareShell?.take(netnsPath) ?? openShell("nsenter", [...enter, ...SHELL], options);
       try {
         return await work(kernelOfShell(kernel, shell, options));
       } finally {

@@ -7,11 +7,13 @@ import {
   type Difference,
   type Kernel,
   kernelInNetns,
+  type NetnsKernelOptions,
   type NetnsWatch,
   type NetnsWatchOptions,
   openNetnsWatch,
   prepareGatewayNetns,
   type SilentTunnel,
+  SpareShell,
   type TunnelProbeOptions,
 } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
@@ -52,13 +54,15 @@ export interface PodNetworks {
 export class KernelPodNetworks implements PodNetworks {
   readonly #logger: Logger;
   readonly #turns = new Turns();
+  readonly #spareShell = new SpareShell();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
   setUp(netns: string, config: ClientConfig): Promise<void> {
-    return this.#turns.take(netns, () => this.#client(netns).setUp(config));
+    const client = this.#client(netns, { spareShell: this.#spareShell });
+    return this.#turns.take(netns, () => client.setUp(config));
   }
 
   apply(netns: string, config: ClientConfig): Promise<readonly Difference[]> {
@@ -117,12 +121,12 @@ export class KernelPodNetworks implements PodNetworks {
     }
   }
 
-  #client(netns: string): Client {
-    return new Client({ kernel: this.#kernel(netns), logger: this.#logger });
+  #client(netns: string, options?: NetnsKernelOptions): Client {
+    return new Client({ kernel: this.#kernel(netns, options), logger: this.#logger });
   }
 
-  #kernel(netns: string): Kernel {
-    return kernelInNetns(hostPath(netns), { sysctlRoot: SYSCTL_ROOT });
+  #kernel(netns: string, options?: NetnsKernelOptions): Kernel {
+    return kernelInNetns(hostPath(netns), { sysctlRoot: SYSCTL_ROOT, ...options });
   }
 }
 

@@ -1,12 +1,9 @@
 import { spawn } from "node:child_process";
-import { arch } from "node:os";
 import { createInterface } from "node:readline";
 import { CLIENT_TABLE, REFUSAL_REASONS, type Refusals } from "../client/guard.ts";
 import { relevantSysctls } from "../client/sysctls.ts";
+import { SETNS } from "../setns.ts";
 import { WATCH_PROGRAM } from "./watch-program.ts";
-
-/** Numbers of setns(2), by Node's names of processors. */
-const SETNS: Readonly<Record<string, number>> = { x64: 308, arm64: 268 };
 
 /** Of every interface: which ones a client has depends on its gateways. */
 const SYSCTLS = relevantSysctls({ uplink: "*", egresses: [], clusterRanges: [] });
@@ -43,7 +40,7 @@ export interface NetnsWatch {
 /** The command that runs the watch; it takes no words from a shell. */
 export function netnsWatchCommand(sysctlRoot = "/proc/sys"): readonly string[] {
   const counters = [CLIENT_TABLE, REFUSAL_REASONS.join(",")];
-  return ["perl", "-e", WATCH_PROGRAM, "--", String(SETNS[arch()]), ...counters, sysctlRoot, ...SYSCTLS];
+  return ["perl", "-e", WATCH_PROGRAM, "--", SETNS, ...counters, sysctlRoot, ...SYSCTLS];
 }
 
 export function openNetnsWatch({ sysctlRoot, ...told }: NetnsWatchOptions): NetnsWatch {
