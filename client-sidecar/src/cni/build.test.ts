@@ -1,11 +1,13 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { closeBackdoors, compilePlugin } from "./build.ts";
+
+const OF_BYTECODE = ["DIGEST_OUT", "ORDER_OUT", "ORDER_NAMES_OUT"].map((name) => `BUN_BYTECODE_${name}`);
 
 describe("the compiled plugin", () => {
   let folder: string;
@@ -34,9 +36,16 @@ describe("the compiled plugin", () => {
     );
   });
 
+  it("writes no file that the environment names", async () => {
+    const file = join(folder, "bytecode");
+    for (const name of OF_BYTECODE) await run({ CNI_COMMAND: "VERSION", [name]: file });
+    expect(existsSync(file)).toBe(false);
+  });
+
   it("does not mention the variables, while the Bun that it is made of does", () => {
     const executable = readFileSync(plugin);
-    for (const name of ["BUN_BE_BUN", "BUN_OPTIONS"]) expect(executable.includes(name)).toBe(false);
+    for (const name of ["BUN_BE_BUN", "BUN_OPTIONS", ...OF_BYTECODE])
+      expect(executable.includes(name)).toBe(false);
     expect(() => closeBackdoors(executable)).toThrow(/does not mention BUN_BE_BUN/);
   });
 

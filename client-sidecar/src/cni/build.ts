@@ -11,9 +11,16 @@ import { promisify } from "node:util";
 
 /**
  * Environment variables that give whoever sets them the whole runtime inside the executable: BUN_BE_BUN turns it into
- * the Bun command line, BUN_OPTIONS injects options such as --preload. The executable runs as root on every node.
+ * the Bun command line, BUN_OPTIONS injects options such as --preload. Those of bytecode name files that are written. The
+ * executable runs as root on every node.
  */
-const BACKDOORS = ["BUN_BE_BUN", "BUN_OPTIONS"] as const;
+const BACKDOORS = [
+  "BUN_BE_BUN",
+  "BUN_OPTIONS",
+  "BUN_BYTECODE_DIGEST_OUT",
+  "BUN_BYTECODE_ORDER_OUT",
+  "BUN_BYTECODE_ORDER_NAMES_OUT",
+] as const;
 
 /**
  * How much later than usual functions are compiled to machine code: never, in a process that lives for ten milliseconds.
