@@ -46,7 +46,7 @@ export function guardTable(input: GuardInput): NftTable {
     comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
     sets: FAMILIES.flatMap((family) => sets(family, input)),
     counters: REFUSAL_REASONS,
-    chains: [bypassChain(input.mark), ...guardChains(), ...arrivalChains(input), ...openingChains()],
+    chains: [bypassChain(input.mark), ...guardChains(), ...arrivalChains(input)],
   };
 }
 
@@ -173,10 +173,7 @@ function guardChains(): NftChain[] {
           comment: "through the tunnel to a gateway",
         },
         // Address and port together: a port alone would let anything out to it.
-        ...perFamily(
-          (ip, v) => `meta l4proto udp ${ip} daddr . udp dport @gateways${v} accept`,
-          "outer packets to gateways",
-        ),
+        ...perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`, "outer packets to gateways"),
         { text: `oifgroup ${ANY_LINK} goto tunnel_output`, comment: "into a tunnel all the same" },
         { text: 'oifname "lo" goto loopback', comment: "this host" },
         // Not `ct direction original ... reject`: a packet that conntrack finds invalid has no direction.
@@ -205,42 +202,6 @@ function arrivalChains({ config: { uplink }, port }: GuardInput): NftChain[] {
       ],
     },
     {
-      name: "outer",
-      comment: "Outer packets come from gateways only.",
-      rules: [
-        ...perFamily((ip, v) => `${ip} saddr @peers${v} accept`, "of gateways"),
-        { text: "drop", comment: "of anybody else" },
-      ],
-    },
-    {
-      name: "arrivals",
-      hook: "type filter hook prerouting priority mangle; policy accept;",
-      comment:
-        "What comes out of a tunnel or goes into one, for this host or for containers of its own. Before NAT, so that a " +
-        "port is this host's own.",
-      rules: [
-        { text: `iifgroup ${ANY_LINK} goto answers`, comment: "through the tunnel" },
-        { text: `udp dport ${port} iifname "${uplink}" goto outer`, comment: "outer packets" },
-        {
-          text: `udp dport ${port} fib daddr type != unicast goto outer`,
-          comment: "outer packets from within",
-        },
-        {
-          text: "meta l4proto { 4, 41 } fib daddr type != unicast drop",
-          comment: "a tunnel without UDP would pass by the peers' check",
-        },
-        {
-          text: `iifname != "${uplink}" ct direction reply goto bypass`,
-          comment: "replies of containers in the pod, which are routed after this chain, and not again",
-        },
-      ],
-    },
-  ];
-}
-
-function openingChains(): NftChain[] {
-  return [
-    {
       name: "listeners",
       comment:
         "Conntrack keeps what passes here, and what a socket sends to where it came from is a reply from then on: so " +
@@ -267,12 +228,39 @@ function openingChains(): NftChain[] {
       ],
     },
     {
-      name: "input",
-      hook: "type filter hook input priority filter; policy accept;",
-      comment: "After NAT, so that a port is that of the socket; before conntrack confirms a flow.",
-      // The checksum behind a routing header is that of the last destination: to conntrack it is invalid here.
+      name: "arrivals",
+      hook: "type filter hook prerouting priority dstnat + 1; policy accept;",
+      comment:
+        "What comes out of a tunnel or goes into one, for this host or for containers of its own, and what opens a flow. " +
+        "After NAT, so that a port is that of the socket; before conntrack confirms a flow.",
       rules: [
-        { text: "ct state new,invalid goto openings", comment: "an established flow asks nothing else" },
+        { text: `iifgroup ${ANY_LINK} goto answers`, comment: "through the tunnel" },
+        {
+          // Nothing before UDP's header: one for routing would lead on to where only it says.
+          text: `ip6 nexthdr udp udp dport ${port} ip6 saddr @peers6 accept`,
+          comment: "outer packets of gateways",
+        },
+        {
+          text: `meta nfproto ipv4 udp dport ${port} ip saddr @peers4 accept`,
+          comment: "outer packets of gateways",
+        },
+        {
+          text: `udp dport ${port} fib daddr type != unicast drop`,
+          comment: "outer packets of anybody else",
+        },
+        {
+          text: "meta l4proto { 4, 41 } fib daddr type != unicast drop",
+          comment: "a tunnel without UDP would pass by the peers' check",
+        },
+        {
+          text: `iifname != "${uplink}" ct direction reply goto bypass`,
+          comment: "replies of containers in the pod, which are routed after this chain, and not again",
+        },
+        // The checksum behind a routing header is that of the last destination: to conntrack it is invalid here.
+        {
+          text: "ct state new,invalid fib daddr type != unicast goto openings",
+          comment: "to this host; an established flow asks nothing else",
+        },
       ],
     },
   ];

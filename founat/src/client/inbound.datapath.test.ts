@@ -187,4 +187,16 @@ describe("a container within the client", () => {
     expect(answer).toBe(`${addressOf("gateway", family)} 5`);
     expect(await leaks()).toBe(0);
   });
+
+  test.each(families)("is answered on a flow to which NAT gave the tunnel's port (%s)", async (family) => {
+    const port = family === "ipv4" ? 9401 : 9402;
+    await serve("neighbour", port);
+    await inside(
+      "client",
+      `nft 'add chain inet docker pinned { type nat hook postrouting priority srcnat - 1; }
+       add rule inet docker pinned oifname eth0 udp dport ${port} masquerade to :5555'`,
+    );
+    const answer = await ask("stranger", "udp", addressOf("neighbour", family), { port });
+    expect(answer).toBe(`${addressOf("client", family)} 5`);
+  });
 });

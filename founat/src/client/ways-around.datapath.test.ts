@@ -2,7 +2,18 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vit
 import type { Family } from "../family.ts";
 import { clientConfig, egress } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
-import { addressOf, ask, forgetLeaks, inside, leaks, listen, refused, seenBy } from "../testing/topology.ts";
+import {
+  ADDRESSES,
+  addressOf,
+  ask,
+  forge,
+  forgetLeaks,
+  inside,
+  leaks,
+  listen,
+  refused,
+  seenBy,
+} from "../testing/topology.ts";
 
 const { client } = useClientAndGateway();
 const families: readonly Family[] = ["ipv4", "ipv6"];
@@ -105,6 +116,7 @@ describe("a routing header", () => {
   const internet = addressOf("internet", "ipv6");
   const sent = async () => Number(/packets (\d+)/.exec(await inside("router", COUNTED))?.[1]);
   const COUNTED = "nft list counter inet headers routed";
+  const SEGMENT_ROUTING = "sysctl -qw net.ipv6.conf.all.seg6_enabled=1 net.ipv6.conf.eth0.seg6_enabled=1";
 
   beforeAll(() =>
     inside(
@@ -132,9 +144,7 @@ describe("a routing header", () => {
     const send = () => ask("neighbour", "udp", internet, { route: addressOf("client", "ipv6"), timeout: 1 });
     await client.remove();
     await inside("client", "sysctl -qw net.ipv6.conf.all.forwarding=1");
-    for (const host of ["client", "internet"] as const) {
-      await inside(host, "sysctl -qw net.ipv6.conf.all.seg6_enabled=1 net.ipv6.conf.eth0.seg6_enabled=1");
-    }
+    for (const host of ["client", "internet"] as const) await inside(host, SEGMENT_ROUTING);
     await send();
     expect(await arrived()).toHaveLength(1);
     await client.apply(everywhere);
@@ -142,5 +152,26 @@ describe("a routing header", () => {
     await send();
     expect(await arrived()).toHaveLength(1);
     expect(await leaks()).toBe(0);
+  });
+
+  test("nor is one on what looks like an outer packet of an established flow", async () => {
+    const [own, gateway] = [addressOf("client", "ipv6"), addressOf("gateway", "ipv6")];
+    // Its sum is that of the client's own address: to conntrack the packet's checksum is right at both.
+    const last = "fd00:1::2:0";
+    const outer = { port: 5555, source_port: 5555, source: gateway, destination: last, route: own } as const;
+    const send = (payload: string) => forge("neighbour", [{ how: "bare", to: own, ...outer, payload }]);
+    const arrived = () => seenBy("stranger", 5555);
+    await inside("stranger", `ip address add ${last}/64 dev eth0 nodad`);
+    await inside("client", "sysctl -qw net.ipv6.conf.all.forwarding=1");
+    for (const host of ["client", "stranger"] as const) await inside(host, SEGMENT_ROUTING);
+    await listen("stranger", 5555, { address: last });
+    await client.remove();
+    await send("the control");
+    await vi.waitFor(async () => expect(await arrived()).toHaveLength(1), { timeout: 10_000 });
+    await client.apply(clientConfig(egress({ gateway: ADDRESSES.gateway ?? {} })));
+    expect(await ask("client", "tcp", internet)).toBe(gateway);
+    await send("forged");
+    await ask("client", "tcp", internet);
+    expect(await arrived()).toHaveLength(1);
   });
 });

@@ -101,7 +101,7 @@ export function gatewayTable(input: GatewayTableInput): NftTable {
           {
             text: "meta mark set 0",
             comment:
-              "of anybody else: ends at input, unless it is the answer to a flow that NAT gave this port",
+              "of anybody else: ends after conntrack, unless it is the answer to a flow that NAT gave this port",
           },
         ],
       },
@@ -117,6 +117,10 @@ export function gatewayTable(input: GatewayTableInput): NftTable {
             text: `udp dport ${port} fib daddr type != unicast goto outer`,
             comment: "outer packets from within",
           },
+          {
+            text: `iifgroup != ${TUNNEL} meta l4proto { 4, 41 } fib daddr type != unicast ${drop("no_client")}`,
+            comment: "a tunnel without UDP would carry no mark",
+          },
           ...perFamily(
             (ip, _, family) => `iifgroup != ${TUNNEL} ${ip} daddr ${PROBE_PREFIXES[family]} drop`,
             "probes come through the tunnel only",
@@ -129,30 +133,24 @@ export function gatewayTable(input: GatewayTableInput): NftTable {
         comment: "Outer packets to clients.",
         rules: [{ text: `udp dport ${port} notrack`, comment: "nobody asks for their flow" }],
       },
-      {
-        name: "tunnel_input",
-        hook: "type filter hook input priority filter; policy accept;",
-        comment: "What comes out of a tunnel.",
-        rules: [
-          { text: `iifgroup ${TUNNEL} goto from_tunnel`, comment: "through the tunnel" },
-          { text: "meta l4proto udp meta mark != 0 accept", comment: "outer packets of clients" },
-          { text: `udp dport ${port} ${drop("no_client")}`, comment: "of anybody else" },
-          {
-            text: `meta l4proto { 4, 41 } ${drop("no_client")}`,
-            comment: "a tunnel without UDP would carry no mark",
-          },
-        ],
-      },
       ...links.map(ingress),
       {
-        name: "answers",
+        name: "tracked",
         hook: "type filter hook prerouting priority mangle; policy accept;",
-        comment: "Answers to clients get the mark that leads into a tunnel. After conntrack, before routing.",
+        comment:
+          "After conntrack, before routing. Outer packets of clients, most of what comes, leave each rule at once.",
         rules: [
           {
-            // In this order: an outer packet, which has no conntrack entry, is done with at once.
-            text: `ct direction reply ct status snat iif "${uplink}" meta mark set ${PASSED}`,
-            comment: "answers to flows that were translated",
+            text: `ct direction reply ct status snat iif "${uplink}" meta mark set ${PASSED} accept`,
+            comment: "answers to flows that were translated get the mark that leads into a tunnel",
+          },
+          {
+            text: `iifgroup ${TUNNEL} fib daddr type != unicast goto from_tunnel`,
+            comment: "through the tunnel, to this host",
+          },
+          {
+            text: `meta mark 0 udp dport ${port} ${drop("no_client")}`,
+            comment: "outer packets of anybody else",
           },
         ],
       },
