@@ -48,6 +48,15 @@ export function egressWorld(
     disruptionBudget: childClient(transport, "disruptionBudget"),
   };
 
+  const learned = async <K extends ChildKind>(
+    child: K,
+    writing: Promise<NonNullable<ObservedChildren[K]>>,
+  ) => {
+    const object = await writing;
+    caches.learn(child, object);
+    return object;
+  };
+
   return {
     ...parts,
     egress: (key) => caches.egresses.store.get(key),
@@ -58,17 +67,17 @@ export function egressWorld(
     namespaces: () => caches.namespaces.store.list(),
     read: (child, egress, signal) => found(clients[child].get(egress.metadata, { signal })),
     create: (child, manifest, signal) =>
-      clients[child].createByApply(manifest, { fieldManager: FIELD_MANAGER, signal }),
+      learned(child, clients[child].createByApply(manifest, { fieldManager: FIELD_MANAGER, signal })),
     apply: async (child, manifest, force, signal) => {
       const client = clients[child];
       const options = { fieldManager: FIELD_MANAGER, force, signal };
       try {
-        return await client.apply(manifest, options);
+        return await learned(child, client.apply(manifest, options));
       } catch (error) {
         // The Egress may be at fault, or what somebody has added to the child by hand.
         if (!force || !hasCode(error, "Invalid") || !(await client.takeOver(manifest.metadata, options)))
           throw error;
-        return client.apply(manifest, options);
+        return learned(child, client.apply(manifest, options));
       }
     },
     scale: ({ metadata }, replicas, signal) =>

@@ -256,9 +256,8 @@ export class EgressOperator extends Operator {
       { metadata: { name, namespace, resourceVersion }, status },
       { fieldManager: FIELD_MANAGER, force: true, signal },
     );
-    // It is the very next version. Until the watch tells of it, each status would be a conflict.
-    const { store } = this.#caches.egresses;
-    if (store.get(objectKey(written))?.metadata.resourceVersion === resourceVersion) store.put(written);
+    // Until the watch tells of it, each status would be a conflict.
+    this.#caches.egresses.learn(written);
     return resourceMeta(EGRESS_RESOURCE, written);
   }
 
@@ -324,7 +323,10 @@ export class EgressOperator extends Operator {
   #follow(name: string, watched: Watched, onEvent: (event: ResourceEvent) => void, namespace?: string): void {
     const { transport, logger } = this.#options;
     const watch = watched.reflector({ transport, logger, namespace });
-    watched.onChange((change) => onEvent(resourceEvent(watched.resource, change)));
+    watched.onChange((change) => {
+      // Who has written it has looked at the answer.
+      if (!change.isOwn) onEvent(resourceEvent(watched.resource, change));
+    });
     this.#watches.set(name, watch);
     this.#watching.push(watch.run(this.#stopping.signal));
   }
