@@ -189,7 +189,7 @@ describe("a container within the client", () => {
   });
 
   test.each(families)("is answered on a flow to which NAT gave the tunnel's port (%s)", async (family) => {
-    const port = family === "ipv4" ? 9401 : 9402;
+    const port = family === "ipv4" ? 9401 : 9411;
     await serve("neighbour", port);
     await inside(
       "client",
