@@ -118,41 +118,6 @@ test("a list that breaks in the middle changes nothing", async () => {
   expect(changes).toEqual(["added a", "added b"]);
 });
 
-test("what the program has written itself is there before the watch tells of it, and is told once, as its own", async () => {
-  const { promise: arrival, resolve: arrive } = Promise.withResolvers<void>();
-  const { reflector } = await reflect([
-    page("5", [map("a", "3")]),
-    async function* () {
-      await arrival;
-      yield `${JSON.stringify(event("MODIFIED", map("a", "7")))}\n`;
-      yield `${JSON.stringify(event("ADDED", map("b", "8")))}\n`;
-    },
-  ]);
-  const own: boolean[] = [];
-  store.onChange(({ isOwn = false }) => own.push(isOwn));
-  reflector.learn(ConfigMap.parse(map("a", "7")));
-  expect(store.get("garden/a")?.data).toEqual({ v: "7" });
-  arrive();
-  await vi.advanceTimersByTimeAsync(0);
-  expect(changes).toEqual(["added a", "updated a", "added b"]);
-  expect(own).toEqual([true, false]);
-});
-
-test("what the program has written itself is no news where the watch is past it: it may be gone", async () => {
-  const { reflector } = await reflect([
-    page("5", []),
-    watch([event("ADDED", map("a", "7")), event("DELETED", map("a", "8"))], "lasts"),
-  ]);
-  reflector.learn(ConfigMap.parse(map("a", "7")));
-  expect(store.size).toBe(0);
-});
-
-test("what the program has written itself while it lists is left to the list", async () => {
-  const { reflector } = await reflect([]);
-  reflector.learn(ConfigMap.parse(map("a", "7")));
-  expect(store.size).toBe(0);
-});
-
 test("a broken watch goes on at the last bookmark", async () => {
   const { transport } = await reflect([page("5", []), watch([bookmark("20")], broken), watch([], "lasts")]);
   expect(transport.asked).toEqual(["list", "watch from 5", "watch from 20"]);

@@ -136,17 +136,6 @@ export class Reflector<T extends KubeObject> {
     await (signal ? abortable(this.#firstSync.promise, signal) : this.#firstSync.promise);
   }
 
-  /**
-   * Takes what a write of this program has returned into the store, ahead of the watch. Where the watch is past that moment
-   * already, it knows better: the object may have been changed again, or be gone.
-   *
-   * @param object of this collection, selectors and all: else no watch would ever take it out again
-   */
-  learn(object: T): void {
-    const { resourceVersion } = object.metadata;
-    if (Number(resourceVersion) > Number(this.#resourceVersion)) this.#options.store.putOwn(object);
-  }
-
   /** Runs until the signal is aborted. No error ends it. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {

@@ -8,8 +8,6 @@ export interface Change<T> {
   readonly object: T;
   /** The object before an update. */
   readonly previous?: T;
-  /** Whether this program has written it, and knows it from the answer. */
-  readonly isOwn?: boolean;
 }
 
 export type ChangeListener<T> = (change: Change<T>) => void;
@@ -79,11 +77,6 @@ export class Store<T extends KubeObject> {
   /** Adds an object or replaces its former version. */
   put(object: T): void {
     this.#notify(this.#put(object));
-  }
-
-  /** As {@link put}, for what a write of this program has returned: the change is told as its own. */
-  putOwn(object: T): void {
-    this.#notify(this.#put(object).map((change) => ({ ...change, isOwn: true })));
   }
 
   remove(key: string): void {

@@ -48,15 +48,6 @@ export function egressWorld(
     disruptionBudget: childClient(transport, "disruptionBudget"),
   };
 
-  const learned = async <K extends ChildKind>(
-    child: K,
-    writing: Promise<NonNullable<ObservedChildren[K]>>,
-  ) => {
-    const object = await writing;
-    caches.learn(child, object);
-    return object;
-  };
-
   return {
     ...parts,
     egress: (key) => caches.egresses.store.get(key),
@@ -67,17 +58,17 @@ export function egressWorld(
     namespaces: () => caches.namespaces.store.list(),
     read: (child, egress, signal) => found(clients[child].get(egress.metadata, { signal })),
     create: (child, manifest, signal) =>
-      learned(child, clients[child].createByApply(manifest, { fieldManager: FIELD_MANAGER, signal })),
+      clients[child].createByApply(manifest, { fieldManager: FIELD_MANAGER, signal }),
     apply: async (child, manifest, force, signal) => {
       const client = clients[child];
       const options = { fieldManager: FIELD_MANAGER, force, signal };
       try {
-        return await learned(child, client.apply(manifest, options));
+        return await client.apply(manifest, options);
       } catch (error) {
         // The Egress may be at fault, or what somebody has added to the child by hand.
         if (!force || !hasCode(error, "Invalid") || !(await client.takeOver(manifest.metadata, options)))
           throw error;
-        return learned(child, client.apply(manifest, options));
+        return client.apply(manifest, options);
       }
     },
     scale: ({ metadata }, replicas, signal) =>

@@ -48,7 +48,7 @@ import { SliceHead } from "./slices/orphans.ts";
 export interface Watched {
   readonly resource: Resource;
   reflector(options: Pick<ReflectorOptions<KubeObject>, "transport" | "logger" | "namespace">): Watch;
-  onChange(listener: (change: Pick<Change<KubeObject>, "type" | "object" | "isOwn">) => void): void;
+  onChange(listener: (change: Pick<Change<KubeObject>, "type" | "object">) => void): void;
 }
 
 /** A reflector without the type of its objects. */
@@ -65,7 +65,6 @@ class Cache<T extends KubeObject> implements Watched {
   readonly store = new Store<T>();
   readonly #parse: (raw: unknown) => T;
   readonly #selection: Selection;
-  #reflector: Reflector<T> | undefined;
 
   constructor(resource: Resource, parse: (raw: unknown) => T, selection: Selection = {}) {
     this.resource = resource;
@@ -75,27 +74,19 @@ class Cache<T extends KubeObject> implements Watched {
 
   reflector(options: Parameters<Watched["reflector"]>[0]): Watch {
     const { resource, store } = this;
-    this.#reflector = new Reflector({
+    return new Reflector({
       ...options,
       resource,
       store,
       ...this.#selection,
       parse: this.#parse,
     });
-    return this.#reflector;
-  }
-
-  /** Keeps what a write has returned, where the watch is not past it. */
-  learn(object: T): void {
-    this.#reflector?.learn(object);
   }
 
   onChange(listener: Parameters<Watched["onChange"]>[0]): void {
     this.store.onChange(listener);
   }
 }
-
-type ChildCaches = { readonly [K in ChildKind]: Cache<NonNullable<ObservedChildren[K]>> };
 
 const SLICES_BY_NODE = "node";
 const BY_EGRESS = "egress";
@@ -118,14 +109,14 @@ export class Caches {
     labelSelector: EGRESS_LABEL,
   });
   #isOutside: (address: string) => boolean = () => false;
-  readonly children: ChildCaches = {
+  readonly children = {
     serviceAccount: childCache("serviceAccount"),
     role: childCache("role"),
     roleBinding: childCache("roleBinding"),
     service: childCache("service"),
     deployment: childCache("deployment"),
     disruptionBudget: childCache("disruptionBudget"),
-  };
+  } as const;
 
   /** @param namespace where the operator publishes the networks of the cluster */
   constructor(namespace: string) {
@@ -175,11 +166,6 @@ export class Caches {
       deployment: deployment.store.get(key),
       disruptionBudget: disruptionBudget.store.get(key),
     };
-  }
-
-  /** Keeps what an apply has returned: it has the label by which the watch selects. */
-  learn<K extends ChildKind>(child: K, object: NonNullable<ObservedChildren[K]>): void {
-    this.children[child].learn(object);
   }
 
   /** Of Egresses that are there and not paused, by key: a paused one keeps no other one waiting. */

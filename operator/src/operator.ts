@@ -256,8 +256,9 @@ export class EgressOperator extends Operator {
       { metadata: { name, namespace, resourceVersion }, status },
       { fieldManager: FIELD_MANAGER, force: true, signal },
     );
-    // Until the watch tells of it, each status would be a conflict.
-    this.#caches.egresses.learn(written);
+    // It is the very next version. Until the watch tells of it, each status would be a conflict.
+    const { store } = this.#caches.egresses;
+    if (store.get(objectKey(written))?.metadata.resourceVersion === resourceVersion) store.put(written);
     return resourceMeta(EGRESS_RESOURCE, written);
   }
 
@@ -323,10 +324,7 @@ export class EgressOperator extends Operator {
   #follow(name: string, watched: Watched, onEvent: (event: ResourceEvent) => void, namespace?: string): void {
     const { transport, logger } = this.#options;
     const watch = watched.reflector({ transport, logger, namespace });
-    watched.onChange((change) => {
-      // Who has written it has looked at the answer.
-      if (!change.isOwn) onEvent(resourceEvent(watched.resource, change));
-    });
+    watched.onChange((change) => onEvent(resourceEvent(watched.resource, change)));
     this.#watches.set(name, watch);
     this.#watching.push(watch.run(this.#stopping.signal));
   }
