@@ -1,6 +1,6 @@
-import { text as readText } from "node:stream/consumers";
 import { z } from "zod";
 import { hasCode, KubeError } from "./error.ts";
+import { ListScanner } from "./list-scanner.ts";
 import { METADATA_ONLY } from "./representation.ts";
 import type { Query, Transport } from "./transport.ts";
 
@@ -9,9 +9,8 @@ const PAGE_SIZE = 500;
 
 const IDLE_TIMEOUT_MS = 30_000;
 
-const Page = z.object({
+const Envelope = z.object({
   metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
-  items: z.array(z.unknown()).nullish(),
 });
 
 export interface ListRequest<T> {
@@ -33,8 +32,8 @@ export interface ListResult<T> {
 }
 
 /**
- * Lists a collection in pages, and converts each before the next one is asked for: what `convert` leaves out is in memory
- * for one page at a time.
+ * Lists a collection in pages, and converts each object while the page still arrives: what `convert` leaves out is
+ * never in memory together.
  *
  * The list is a consistent one, from no cache that lags behind: a program that starts must not see what was deleted.
  *
@@ -62,19 +61,28 @@ async function listInPages<T>(request: ListRequest<T>, limit: number | undefined
       signal,
       idleTimeoutMs: IDLE_TIMEOUT_MS,
     });
-    const { metadata, items: page } = parsePage(await readText(stream), path);
-    for (const raw of page ?? []) {
-      const item = convert(raw);
-      if (item !== undefined) items.push(item);
+    const scanner = new ListScanner();
+    for await (const chunk of stream) {
+      for (const text of scanner.push(chunk)) {
+        const item = convert(parse(text, path));
+        if (item !== undefined) items.push(item);
+      }
     }
+    const { metadata } = parseEnvelope(scanner.envelope(), path);
     if (!metadata.continue) return { items, resourceVersion: metadata.resourceVersion };
     token = metadata.continue;
   }
 }
 
-function parsePage(text: string, path: string): z.infer<typeof Page> {
+function parseEnvelope(text: string, path: string): z.infer<typeof Envelope> {
+  const result = Envelope.safeParse(parse(text, path));
+  if (!result.success) throw invalid(path, result.error);
+  return result.data;
+}
+
+function parse(text: string, path: string): unknown {
   try {
-    return Page.parse(JSON.parse(text));
+    return JSON.parse(text);
   } catch (cause) {
     throw invalid(path, cause);
   }
