@@ -90,5 +90,6 @@ test("an address is looked up in networks of its own family only", () => {
 test("all spellings of an address are one address", () => {
   expect(parseAddress("2001:0db8:0:0::1")).toEqual(parseAddress("2001:db8::1"));
   expect(parseAddress("::ffff:192.0.2.1")).toEqual(parseAddress("::ffff:c000:201"));
+  expect(parseAddress("::192.0.2.1")).toEqual(parseAddress("::c000:201"));
   expect(parseCidr("0.0.0.0/0")).toEqual({ family: "ipv4", first: 0n, length: 0 });
 });

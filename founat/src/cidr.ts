@@ -29,7 +29,9 @@ export function parseAddress(address: string): { family: Family; value: bigint }
   // Of an address of the other family ipaddr.js finds out by an exception, which costs more than all the rest.
   if (isIPv4(address)) return { family: "ipv4", value: toNumber(ipaddr.IPv4.parse(address).toByteArray()) };
   if (!isIPv6(address) || address.includes("%")) throw notAnAddress(address);
-  return { family: "ipv6", value: toNumber(ipaddr.IPv6.parse(address).toByteArray()) };
+  // ipaddr.js takes ::192.0.2.1 for ::ffff:192.0.2.1, unless another zero leads.
+  const spelled = /^::\d+\./.test(address) ? `0${address}` : address;
+  return { family: "ipv6", value: toNumber(ipaddr.IPv6.parse(spelled).toByteArray()) };
 }
 
 /**
