@@ -25,7 +25,7 @@ export { type LeaderCallbacks, LeaderElector, type LeaderElectorOptions } from "
 export type { ListResult } from "./list.ts";
 export { loadCredentials } from "./load-credentials.ts";
 export type { Logger } from "./logger.ts";
-export { appliedFields, type FieldSet, type ManagedFieldsEntry } from "./managed-fields.ts";
+export { appliedFields, type FieldSet, type ManagedFieldsEntry, sharingLeaves } from "./managed-fields.ts";
 export { microTime } from "./micro-time.ts";
 export { OwnerReferences } from "./owner-references.ts";
 export { Reflector, type ReflectorEvent, type ReflectorOptions, type ReflectorState } from "./reflector.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { appliedFields, type FieldSet, ownsAll, takenOver } from "./managed-fields.ts";
+import { appliedFields, type FieldSet, ownsAll, sharingLeaves, takenOver } from "./managed-fields.ts";
 
 const leaf: FieldSet = {};
 
@@ -92,4 +92,13 @@ describe("a manager that takes over", () => {
     expect(takenOver([{ ...theirs, fieldsV1: { "f:spec": leaf } }], "us")).toBeUndefined();
     expect(takenOver(undefined, "us")).toBeUndefined();
   });
+});
+
+test("a set whose leaves are one object is the same set", () => {
+  const set: FieldSet = JSON.parse(
+    '{"f:spec":{"f:replicas":{},"f:ports":{"k:{\\"port\\":80}":{".":{},"f:port":{}}}}}',
+  );
+  const shared = sharingLeaves(set);
+  expect(shared).toEqual(set);
+  expect(shared["f:spec"]?.["f:replicas"]).toBe(shared["f:spec"]?.["f:ports"]?.['k:{"port":80}']?.["."]);
 });

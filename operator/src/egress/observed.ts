@@ -1,8 +1,19 @@
 /** What the API server says of an Egress's children, as far as the operator looks at it. */
 
-import { OwnerReferences } from "@egress-nat/kube";
+import { type FieldSet, OwnerReferences, sharingLeaves } from "@egress-nat/kube";
 import { z } from "zod";
 import { FIELD_MANAGER } from "./field-manager.ts";
+
+/** As much of an entry as tells what was applied. The rest, and the entries of others, are a third of the object. */
+const ManagedFieldsEntry = z.object({
+  manager: z.string().optional(),
+  operation: z.string().optional(),
+  subresource: z.string().optional(),
+  fieldsV1: z
+    .custom<FieldSet>((fields) => typeof fields === "object" && fields !== null)
+    .transform(sharingLeaves)
+    .optional(),
+});
 
 const Metadata = z.object({
   name: z.string(),
@@ -13,9 +24,8 @@ const Metadata = z.object({
   labels: z.record(z.string(), z.string()).optional(),
   annotations: z.record(z.string(), z.string()).optional(),
   ownerReferences: OwnerReferences.optional(),
-  // Those of others are a third of the object.
   managedFields: z
-    .array(z.looseObject({ manager: z.string().optional() }))
+    .array(ManagedFieldsEntry)
     .transform((entries) => entries.filter(({ manager }) => manager === FIELD_MANAGER))
     .optional(),
 });
