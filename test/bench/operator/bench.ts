@@ -9,6 +9,7 @@ import { progress } from "../progress.ts";
 import type { Report } from "../report.ts";
 import { measureChange } from "./change.ts";
 import { OperatorProgram } from "./operator-process.ts";
+import { Pod } from "./pod.ts";
 import { logger, NAMESPACE, Population } from "./population.ts";
 import { measureRestart } from "./restart.ts";
 import { measureRollout } from "./rollout.ts";
@@ -38,7 +39,8 @@ async function measure(apiserver: ControlPlane, rounds: number): Promise<Report>
   const transport = createTransport({ credentials, logger });
   try {
     using population = await Population.of(transport);
-    const program = await OperatorProgram.build(apiserver, {
+    await using pod = await Pod.create(apiserver, transport);
+    const program = await OperatorProgram.build(apiserver, pod, {
       EGRESS_POD_IMAGE: SETTINGS.image,
       EGRESS_POD_IMAGE_PULL_POLICY: SETTINGS.imagePullPolicy,
       LOG_LEVEL: SETTINGS.logLevel,

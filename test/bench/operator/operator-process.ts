@@ -5,6 +5,7 @@ import type { ControlPlane } from "../../cluster/control-plane.ts";
 import { freePorts } from "../../system/free-ports.ts";
 import { BackgroundProcess } from "../../system/process.ts";
 import { waitUntil } from "../../system/wait-until.ts";
+import type { Pod } from "./pod.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const CHART = join(ROOT, "config/helm/egress-nat/templates/operator/deployment.yaml");
@@ -12,28 +13,32 @@ const CHART = join(ROOT, "config/helm/egress-nat/templates/operator/deployment.y
 /** More often than anybody probes, so that it decides nothing. */
 const PROBE_EVERY_MS = 10;
 
-/** The operator's program as its image has it, started anew as often as one likes. */
+/** The operator's program as its image has it and its pod runs it, started anew as often as one likes. */
 export class OperatorProgram {
-  readonly #apiserver: ControlPlane;
+  readonly #folder: string;
+  readonly #pod: Pod;
   readonly #bundle: string;
   readonly #environment: readonly string[];
 
-  private constructor(apiserver: ControlPlane, bundle: string, environment: readonly string[]) {
-    this.#apiserver = apiserver;
+  private constructor(folder: string, pod: Pod, bundle: string, environment: readonly string[]) {
+    this.#folder = folder;
+    this.#pod = pod;
     this.#bundle = bundle;
     this.#environment = environment;
   }
 
   /** @param environment the variables of its container that matter for what is measured */
   static async build(
-    apiserver: ControlPlane,
+    { plan: { folder } }: ControlPlane,
+    pod: Pod,
     environment: Readonly<Record<string, string>>,
   ): Promise<OperatorProgram> {
-    const bundle = join(apiserver.plan.folder, "operator");
+    const bundle = join(folder, "operator");
     await bundleProgram(join(ROOT, "operator/src/main.ts"), bundle);
-    const all = { ...environment, NODE_OPTIONS: await nodeOptions(), KUBECONFIG: apiserver.kubeconfig };
+    const all = { ...environment, ...pod.environment, NODE_OPTIONS: await nodeOptions() };
     return new OperatorProgram(
-      apiserver,
+      folder,
+      pod,
       bundle,
       Object.entries(all).map(([name, value]) => `${name}=${value}`),
     );
@@ -44,11 +49,11 @@ export class OperatorProgram {
     const startedAt = performance.now();
     const process = await BackgroundProcess.start({
       name: "operator",
-      command: [
+      command: this.#pod.command([
         ...["env", ...this.#environment, `HEALTH_PORT=${port}`],
         ...[globalThis.process.execPath, join(this.#bundle, "main.js"), "serve"],
-      ],
-      folder: this.#apiserver.plan.folder,
+      ]),
+      folder: this.#folder,
       lifetime: "owner",
     });
     return new OperatorProcess(process, `http://127.0.0.1:${port}`, startedAt);
