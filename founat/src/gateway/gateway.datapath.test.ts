@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
 import type { Family } from "../family.ts";
@@ -462,7 +463,7 @@ describe("with two clients", () => {
     expect(await left()).toEqual([[], []]);
   });
 
-  test("10,000 clients are one transaction, and one more is another", async () => {
+  test("10,000 clients are one transaction per processor, and one more is another", async () => {
     const kernel = countingKernel(kernelOf("gateway"));
     const counted = newGateway(kernel);
     await counted.init();
@@ -471,9 +472,10 @@ describe("with two clients", () => {
       addresses: [`10.${100 + (i >> 14)}.${(i >> 8) & 63}.${i & 255}`],
     }));
     await counted.sync([...both, ...many]);
-    expect(kernel.writes()).toBe(1);
+    const atOnce = kernel.writes();
+    expect(atOnce).toBeLessThanOrEqual(availableParallelism());
     await counted.update({ put: [{ id: "one-more", addresses: ["10.200.0.1"] }] });
-    expect(kernel.writes()).toBe(2);
+    expect(kernel.writes()).toBe(atOnce + 1);
     expect((await clientElements()).match(/: 0x/g)).toHaveLength(10_003);
     expect(await ask("client", "tcp", addressOf("internet", "ipv4"))).toBe(addressOf("gateway", "ipv4"));
   });

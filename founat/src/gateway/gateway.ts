@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import type { Difference } from "../difference.ts";
 import { linkName } from "../iproute/links.ts";
 import type { Kernel } from "../kernel.ts";
@@ -8,7 +9,7 @@ import { gatewayChanges } from "./changes.ts";
 import type { GatewayClient, GatewayConfig } from "./config.ts";
 import { parseDrops, READ_DROPS } from "./drops.ts";
 import { endFlows, liveFlows, masqueradedSources, READ_FLOWS } from "./flows.ts";
-import { PeerBook, type PeerChanges, peerDifferences, peerScript } from "./peers.ts";
+import { inShares, PeerBook, type PeerChanges, peerDifferences, peerScript } from "./peers.ts";
 import { type GatewayPlan, planGateway } from "./plan.ts";
 import { checkSysctls, type GatewayState, gatewayFacts, peersOf, readGatewayState } from "./state.ts";
 
@@ -189,9 +190,9 @@ export class Gateway {
 
   async #change(book: PeerBook, changes: PeerChanges): Promise<void> {
     for (const address of changes.removed.keys()) this.#flowsToEnd.add(address);
-    const script = peerScript(changes);
-    if (script === "" && this.#flowsToEnd.size === 0) return;
-    const committed = this.#commit(script);
+    const committed = allOf(
+      inShares(changes, availableParallelism()).map((share) => this.#commit(peerScript(share))),
+    );
     // While nft works; after a failure the book is given up, whatever it says.
     book.commit(changes);
     await committed;
@@ -228,4 +229,11 @@ export class Gateway {
     });
     return result;
   }
+}
+
+/** Waits for all, also where one fails: nothing of them goes on behind what comes next. */
+async function allOf(work: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(work);
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "./config.ts";
-import { PeerBook, peerDifferences, peerScript } from "./peers.ts";
+import { inShares, PeerBook, peerDifferences, peerScript } from "./peers.ts";
 
 const pod = (id: string, ...addresses: string[]): GatewayClient => ({ id, addresses });
 
@@ -20,6 +20,26 @@ test("a client's addresses share one mark, in one transaction", () => {
       "",
     ].join("\n"),
   );
+});
+
+describe("changes are shared among processors", () => {
+  const put = (count: number) =>
+    new PeerBook().sync(
+      Array.from({ length: count }, (_, i) => pod(`uid-${i}`, `10.1.${i >> 8}.${i & 255}`)),
+    );
+
+  test("where thousands of addresses are new, each in one share", () => {
+    const changes = put(5_001);
+    const shares = inShares(changes, 8);
+    expect(shares.map((share) => share.put.size)).toEqual([2_501, 2_500]);
+    expect(new Map(shares.flatMap((share) => [...share.put]))).toEqual(changes.put);
+  });
+
+  test("not where some are taken from others, or there are few", () => {
+    const taken = { ...put(5_000), removed: new Map([["10.1.0.0", { id: "uid", mark: 1 }]]) };
+    for (const changes of [taken, put(10), put(0)]) expect(inShares(changes, 8)).toEqual([changes]);
+    expect(inShares(put(5_000), 1)).toHaveLength(1);
+  });
 });
 
 test("what is known already is not written again, also after a restart", () => {

@@ -104,6 +104,24 @@ export class PeerBook {
   }
 }
 
+/** Fewer addresses are not worth a process of their own. */
+const SMALLEST_SHARE = 2_000;
+
+/**
+ * The same changes as several transactions, for as many processors: with thousands of clients nft is busy with its own
+ * parser. Only where all of them are new, so that it does not matter which is first.
+ */
+export function inShares({ put, removed }: PeerChanges, processors: number): readonly PeerChanges[] {
+  const count = Math.min(processors, Math.floor(put.size / SMALLEST_SHARE));
+  if (removed.size > 0 || count < 2) return [{ put, removed }];
+  const entries = [...put];
+  const size = Math.ceil(entries.length / count);
+  return Array.from({ length: count }, (_, index) => ({
+    put: new Map(entries.slice(index * size, (index + 1) * size)),
+    removed,
+  }));
+}
+
 /** One transaction for `nft -f`; empty when there is nothing to change. */
 export function peerScript({ put, removed }: PeerChanges): string {
   const [out, into] = [byFamily(removed), byFamily(put)];
