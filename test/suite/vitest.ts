@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
 import type { Tally } from "./tally.ts";
@@ -30,7 +30,8 @@ export async function runVitest(
   signal: AbortSignal,
 ): Promise<Tally> {
   const { index, count } = run.shard;
-  const report = join(scratch, `${run.project}-${index}.json`);
+  // A folder of its own: a run that is broken off must not be counted by the report of another.
+  const report = join(await mkdtemp(join(scratch, `${run.project}-`)), "report.json");
   const output = run.label === undefined ? "inherit" : ([labelling(run.label), "inherit"] as const);
   await execa(
     "vitest",
