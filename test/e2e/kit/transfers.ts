@@ -48,12 +48,15 @@ export class Transfers {
 
   async #roundTrips(): Promise<number[]> {
     const probes = this.#names.map((name): Probe => ({ do: "transfer", name }));
-    const states = (await Promise.all(this.#clients.map((client) => client.ask(probes)))).flat();
-    return states.map((state) => {
-      const { broken, longestPauseSeconds, roundTrips } = Transfer.parse(state);
-      expect(broken).toBeNull();
-      expect(longestPauseSeconds).toBeLessThan(LONGEST_PAUSE_S);
-      return roundTrips;
-    });
+    const states = await Promise.all(this.#clients.map((client) => client.ask(probes)));
+    return states.flatMap((ofClient, client) =>
+      ofClient.map((state, transfer) => {
+        const { broken, longestPauseSeconds, roundTrips } = Transfer.parse(state);
+        const which = `transfer ${this.#names[transfer]} of ${this.#clients[client]?.name}, after ${roundTrips} round trips`;
+        expect(broken, which).toBeNull();
+        expect(longestPauseSeconds, which).toBeLessThan(LONGEST_PAUSE_S);
+        return roundTrips;
+      }),
+    );
   }
 }
