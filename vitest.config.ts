@@ -28,6 +28,7 @@ export default defineConfig({
         test: {
           name: "unit",
           isolate: false,
+          setupFiles: "test/patience.ts",
           // Generous: some tests start processes, and machines may be busy.
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -47,6 +48,7 @@ export default defineConfig({
           ...onRealSystems,
           name: "api",
           isolate: false,
+          setupFiles: "test/patience.ts",
           include: ["*/src/**/*.api.test.ts", "test/**/*.api.test.ts"],
           globalSetup: "test/api/control-plane.ts",
         },
@@ -58,6 +60,7 @@ export default defineConfig({
           name: "datapath",
           fileParallelism: true,
           maxWorkers: SLOTS,
+          setupFiles: "test/patience.ts",
           include: ["*/src/**/*.datapath.test.ts", "test/**/*.datapath.test.ts"],
           globalSetup: "test/datapath/virtual-machine.ts",
         },
