@@ -13,6 +13,9 @@ const CHART = join(ROOT, "config/helm/egress-nat/templates/operator/deployment.y
 /** More often than anybody probes, so that it decides nothing. */
 const PROBE_EVERY_MS = 10;
 
+/** Not so often that the answers, of more than a megabyte each, are what the memory holds. */
+const SCRAPE_EVERY_MS = 200;
+
 /** The operator's program as its image has it and its pod runs it, started anew as often as one likes. */
 export class OperatorProgram {
   readonly #folder: string;
@@ -88,7 +91,7 @@ export class OperatorProcess implements AsyncDisposable {
 
   /** Waits until it has gone through so many Egresses without an error, and none is left. */
   async hasReconciled(egresses: number): Promise<void> {
-    await this.until(`${egresses} reconciled Egresses`, async () => {
+    const areReconciled = async () => {
       const metrics = await (await fetch(`${this.#url}/metrics`)).text();
       const value = (series: string) =>
         Number(
@@ -101,15 +104,20 @@ export class OperatorProcess implements AsyncDisposable {
         value('egress_nat_operator_reconciles_total{controller="egress",outcome="done"}') >= egresses &&
         value('egress_nat_operator_queue_depth{controller="egress"}') === 0
       );
-    });
+    };
+    await this.until(`${egresses} reconciled Egresses`, areReconciled, SCRAPE_EVERY_MS);
   }
 
   /** Waits for something that this process brings about. */
-  until(what: string, condition: () => Promise<boolean> | boolean): Promise<boolean> {
+  until(
+    what: string,
+    condition: () => Promise<boolean> | boolean,
+    intervalMs = PROBE_EVERY_MS,
+  ): Promise<boolean> {
     return waitUntil(condition, {
       what,
       timeoutMs: 600_000,
-      intervalMs: PROBE_EVERY_MS,
+      intervalMs,
       explain: () => this.#process.failure("does not get there").message,
     });
   }
