@@ -472,8 +472,9 @@ describe("with two clients", () => {
       addresses: [`10.${100 + (i >> 14)}.${(i >> 8) & 63}.${i & 255}`],
     }));
     await counted.sync([...both, ...many]);
-    const atOnce = kernel.writes();
-    expect(atOnce).toBeLessThanOrEqual(availableParallelism());
+    // None of fewer than 2,000 clients.
+    const atOnce = Math.min(availableParallelism(), 5);
+    expect(kernel.writes()).toBe(atOnce);
     await counted.update({ put: [{ id: "one-more", addresses: ["10.200.0.1"] }] });
     expect(kernel.writes()).toBe(atOnce + 1);
     expect((await clientElements()).match(/: 0x/g)).toHaveLength(10_003);
