@@ -26,16 +26,20 @@ export class MemoryCgroup implements AsyncDisposable {
       () => false,
     );
     const folder = isUnified ? join(MOUNT, name) : join(MOUNT, "memory", name);
-    try {
-      await mkdir(folder);
-      await writeFile(join(folder, isUnified ? "memory.max" : "memory.limit_in_bytes"), String(limit));
-    } catch (cause) {
-      throw new TestBedError(
+    const unavailable = (cause: unknown) =>
+      new TestBedError(
         "no-memory-cgroup",
         `${folder} cannot be made a cgroup with a memory limit: run as root where ${MOUNT} can be written and has the memory controller`,
         { cause },
       );
-    }
+    await mkdir(folder).catch((cause: unknown) => {
+      throw unavailable(cause);
+    });
+    const limitFile = join(folder, isUnified ? "memory.max" : "memory.limit_in_bytes");
+    await writeFile(limitFile, String(limit)).catch(async (cause: unknown) => {
+      await rmdir(folder);
+      throw unavailable(cause);
+    });
     return new MemoryCgroup(folder);
   }
 

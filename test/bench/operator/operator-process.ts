@@ -8,7 +8,6 @@ import { waitUntil } from "../../system/wait-until.ts";
 import type { Pod } from "./pod.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const CHART = join(ROOT, "config/helm/egress-nat/templates/operator/deployment.yaml");
 
 /** More often than anybody probes, so that it decides nothing. */
 const PROBE_EVERY_MS = 10;
@@ -38,7 +37,7 @@ export class OperatorProgram {
   ): Promise<OperatorProgram> {
     const bundle = join(folder, "operator");
     await bundleProgram(join(ROOT, "operator/src/main.ts"), bundle);
-    const all = { ...environment, ...pod.environment, NODE_OPTIONS: await nodeOptions() };
+    const all = { ...environment, ...pod.environment };
     return new OperatorProgram(
       folder,
       pod,
@@ -61,13 +60,6 @@ export class OperatorProgram {
     });
     return new OperatorProcess(process, `http://127.0.0.1:${port}`, startedAt);
   }
-}
-
-/** The chart's own: they decide how much memory the program takes. */
-async function nodeOptions(): Promise<string> {
-  const [, options] = /name: NODE_OPTIONS, value: "(.*)"/.exec(await readFile(CHART, "utf8")) ?? [];
-  if (options === undefined) throw new TypeError(`${CHART} sets no NODE_OPTIONS`);
-  return options;
 }
 
 /** A process of its own, so that its memory is what a pod would take. */

@@ -8,6 +8,8 @@ import type { ControlPlane } from "../../cluster/control-plane.ts";
 import { MemoryCgroup } from "../../system/memory-cgroup.ts";
 
 const CHART = join(import.meta.dirname, "../../../config/helm/egress-nat");
+const DEPLOYMENT = join(CHART, "templates/operator/deployment.yaml");
+
 /** Not among the children, which come and go. */
 const SERVICE_ACCOUNT = { namespace: "kube-system", name: "bench-operator" };
 const TOKEN_SECONDS = 6 * 60 * 60;
@@ -33,16 +35,15 @@ const TokenRequest = z.object({ status: z.object({ token: z.string() }) });
 
 /**
  * What a pod gives the operator, without the pod: the credentials of a ServiceAccount, for which the program loads no
- * kubeconfig library, and the chart's memory limit, by which Node sizes its heap.
+ * kubeconfig library, and the chart's NODE_OPTIONS and memory limit, by which Node sizes its heap.
  */
 export class Pod implements AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>;
   readonly #serviceAccount: string;
   readonly #cgroup: MemoryCgroup;
 
-  private constructor(apiserver: ControlPlane, serviceAccount: string, cgroup: MemoryCgroup) {
-    const { hostname, port } = new URL(apiserver.url);
-    this.environment = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port };
+  private constructor(environment: Pod["environment"], serviceAccount: string, cgroup: MemoryCgroup) {
+    this.environment = environment;
     this.#serviceAccount = serviceAccount;
     this.#cgroup = cgroup;
   }
@@ -52,8 +53,14 @@ export class Pod implements AsyncDisposable {
     await mkdir(folder);
     await writeFile(join(folder, "token"), await administratorToken(transport));
     await writeFile(join(folder, "ca.crt"), await readFile(apiserver.ca));
+    const { hostname, port } = new URL(apiserver.url);
+    const environment = {
+      KUBERNETES_SERVICE_HOST: hostname,
+      KUBERNETES_SERVICE_PORT: port,
+      NODE_OPTIONS: await nodeOptions(),
+    };
     const cgroup = await MemoryCgroup.create(`egress-nat-bench-${process.pid}`, await memoryLimit());
-    return new Pod(apiserver, folder, cgroup);
+    return new Pod(environment, folder, cgroup);
   }
 
   /** The command of a process in this pod. */
@@ -70,20 +77,25 @@ export class Pod implements AsyncDisposable {
 }
 
 async function administratorToken(transport: Transport): Promise<string> {
-  const path = resourcePath(CHILD_RESOURCES.serviceAccount, { namespace: SERVICE_ACCOUNT.namespace });
-  await transport.request({ method: "POST", path, body: { metadata: SERVICE_ACCOUNT } });
+  const { serviceAccount } = CHILD_RESOURCES;
+  const { namespace, name } = SERVICE_ACCOUNT;
+  await transport.request({
+    method: "POST",
+    path: resourcePath(serviceAccount, { namespace }),
+    body: { metadata: SERVICE_ACCOUNT },
+  });
   await transport.request({
     method: "POST",
     path: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     body: {
-      metadata: { name: SERVICE_ACCOUNT.name },
+      metadata: { name },
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
       subjects: [{ kind: "ServiceAccount", ...SERVICE_ACCOUNT }],
     },
   });
   const answer = await transport.request({
     method: "POST",
-    path: `${path}/${SERVICE_ACCOUNT.name}/token`,
+    path: resourcePath(serviceAccount, { namespace, name, subresource: "token" }),
     body: {
       apiVersion: "authentication.k8s.io/v1",
       kind: "TokenRequest",
@@ -91,6 +103,12 @@ async function administratorToken(transport: Transport): Promise<string> {
     },
   });
   return TokenRequest.parse(answer).status.token;
+}
+
+async function nodeOptions(): Promise<string> {
+  const [, options] = /name: NODE_OPTIONS, value: "(.*)"/.exec(await readFile(DEPLOYMENT, "utf8")) ?? [];
+  if (options === undefined) throw new TypeError(`${DEPLOYMENT} sets no NODE_OPTIONS`);
+  return options;
 }
 
 /** Of the chart's operator, in bytes. */
