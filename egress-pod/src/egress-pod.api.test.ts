@@ -10,7 +10,13 @@ import {
   SLICE_RESOURCE,
   sliceName,
 } from "@egress-nat/crds";
-import { type Difference, FounatError, type GatewayClient, type GatewayConfig } from "@egress-nat/founat";
+import {
+  type Difference,
+  FounatError,
+  type GatewayClient,
+  type GatewayConfig,
+  type Suspicion,
+} from "@egress-nat/founat";
 import {
   CONFIG_MAP_RESOURCE,
   createTransport,
@@ -87,7 +93,7 @@ let kernel: FakeGateway;
 let pod: EgressPod;
 let registry: Registry;
 /** Says that the kernel may have changed. */
-let suspect: () => void;
+let suspect: (where: Suspicion) => void;
 let events: string[];
 let stop: AbortController;
 let running: Promise<void>;
@@ -297,7 +303,7 @@ test("it is not ready while somebody else has changed the data path, puts it rig
   const { promise, resolve } = Promise.withResolvers<void>();
   kernel.held = promise;
   kernel.differences = [{ object: "chain", text: "nft chain egress_nat_gateway forward is missing" }];
-  suspect();
+  suspect({ elements: true });
   await vi.waitFor(() => {
     expect(pod.ready().reasons.join()).toMatch(/changed by somebody else: nft chain .* forward is missing/);
   }, SOON);
@@ -307,7 +313,7 @@ test("it is not ready while somebody else has changed the data path, puts it rig
   expect(events).toEqual([expect.stringMatching(/^internet: .* forward is missing$/)]);
   expect(await registry.metrics()).toContain('egress_nat_gateway_drift_repairs_total{object="chain"} 1');
 
-  suspect();
+  suspect({ elements: true });
   await putSlice("n2", ["10.244.2.2"]);
   await vi.waitFor(() => expect(kernel.addresses).toContain("10.244.2.2"), SOON);
   expect(events).toHaveLength(1);
@@ -318,7 +324,7 @@ test("a data path that cannot be put right keeps it from being ready, and it tri
   start();
   await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
   kernel.failure = new FounatError("uplink-missing", "no default route", { retryable: true });
-  suspect();
+  suspect({ elements: true });
   await vi.waitFor(() => expect(pod.ready().reasons).toEqual(["no default route"]), SOON);
   kernel.failure = undefined;
   kernel.differences = [{ object: "rule", text: "not done: ip rule add pref 2000" }];

@@ -8,7 +8,7 @@ import {
   labelValue,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
-import type { GatewayConfig } from "@egress-nat/founat";
+import type { GatewayConfig, Suspicion } from "@egress-nat/founat";
 import {
   CONFIG_MAP_RESOURCE,
   done,
@@ -49,7 +49,7 @@ export interface EgressPodOptions {
    * @param ownTransactions how often this program has changed nftables
    */
   readonly watchKernel: (
-    watch: { readonly ownTransactions: () => number; readonly onChange: () => void },
+    watch: { readonly ownTransactions: () => number; readonly onChange: (where: Suspicion) => void },
     signal: AbortSignal,
   ) => Promise<void>;
   /** Told about changes of others that were taken back. */
@@ -81,8 +81,8 @@ export class EgressPod {
   readonly #queue: WorkQueue;
   readonly #sync: GatewaySync;
   #failure: unknown = new Error("the rule set has not been applied yet");
-  /** Whether the kernel may be otherwise than it was left. */
-  #suspected = false;
+  /** Where the kernel may be otherwise than it was left; undefined: nowhere. */
+  #suspicion: Suspicion | undefined;
   #drifts = 0;
   readonly #applied = Promise.withResolvers<void>();
 
@@ -208,8 +208,8 @@ export class EgressPod {
     const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     await Promise.race([this.#applied.promise, aborted]);
     if (signal.aborted) return;
-    const onChange = () => {
-      this.#suspected = true;
+    const onChange = (where: Suspicion) => {
+      this.#suspect(where);
       this.#queue.add(GATEWAY);
     };
     await this.#options.watchKernel({ ownTransactions: () => this.#sync.transactions, onChange }, signal);
@@ -229,10 +229,10 @@ export class EgressPod {
     }
     const state = desiredState(egress, this.#slices.list(), clusterRanges, addresses);
     try {
-      if (this.#suspected && this.#sync.isCertain) await this.#takeBack(egress);
+      if (this.#sync.isCertain) await this.#takeBack(egress);
       await this.#sync.apply(state);
       // To apply all of it is to compare much, but not every element.
-      if (this.#suspected) await this.#takeBack(egress);
+      await this.#takeBack(egress);
       this.#failure = undefined;
       this.#applied.resolve();
     } catch (error) {
@@ -248,10 +248,12 @@ export class EgressPod {
   /** Makes good what somebody else has changed. Meanwhile nobody is sent here. */
   async #takeBack(egress: GatewayEgress | undefined): Promise<void> {
     const { logger, metrics, onDrift } = this.#options;
+    const where = this.#suspicion;
+    if (where === undefined) return;
     const foundAt = performance.now();
-    this.#suspected = false;
+    this.#suspicion = undefined;
     try {
-      const differences = await this.#sync.check();
+      const differences = await this.#sync.check(where);
       if (differences.length === 0) return;
       const words = differences.map(({ text }) => text);
       this.#failure = new Error(`the data path was changed by somebody else: ${words.join("; ")}`);
@@ -265,9 +267,13 @@ export class EgressPod {
       metrics.repaired(differences.map(({ object }) => object));
       if (egress !== undefined) onDrift(egress, driftMessage(this.#drifts, durationMs, words));
     } catch (error) {
-      this.#suspected = true;
+      this.#suspect(where);
       throw error;
     }
+  }
+
+  #suspect({ elements }: Suspicion): void {
+    this.#suspicion = { elements: elements || this.#suspicion?.elements === true };
   }
 
   *#reasonsNotToServe(): Generator<string> {

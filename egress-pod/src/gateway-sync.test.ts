@@ -123,7 +123,7 @@ test("what another one has changed is put right without anything else; a failure
   const { calls, failing, sync } = recorder();
   await sync.apply(state(1, [A]));
   calls.length = 0;
-  expect(await sync.check()).toEqual([MISSING]);
+  expect(await sync.check({ elements: true })).toEqual([MISSING]);
   await sync.repair();
   expect(calls).toEqual(["repair null"]);
   expect(sync.isCertain).toBe(true);

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Difference, Gateway, GatewayConfig } from "@egress-nat/founat";
+import type { Difference, Gateway, GatewayConfig, Suspicion } from "@egress-nat/founat";
 import { changeOf } from "./clients.ts";
 import type { DesiredState } from "./desired-state.ts";
 
@@ -48,11 +48,12 @@ export class GatewaySync {
   /**
    * Compares the kernel with what was applied last.
    *
+   * @param where somebody else may have changed it
    * @returns what differs
    * @throws FounatError
    */
-  async check(): Promise<readonly Difference[]> {
-    return this.#certainly(async () => (await this.#gateway?.check()) ?? []);
+  async check(where: Suspicion): Promise<readonly Difference[]> {
+    return this.#certainly(async () => (await this.#gateway?.check(where)) ?? []);
   }
 
   /** Makes the kernel as it was applied last. @throws FounatError */

@@ -17,7 +17,7 @@ export type { Difference } from "./difference.ts";
 export { FounatError, type FounatErrorCode } from "./error.ts";
 export { type Addresses, FAMILIES, type Family } from "./family.ts";
 export type { GatewayClient, GatewayConfig } from "./gateway/config.ts";
-export { Gateway } from "./gateway/gateway.ts";
+export { Gateway, type Suspicion } from "./gateway/gateway.ts";
 export { prepareGatewayNetns } from "./gateway/netns.ts";
 export { GatewayWatch, type GatewayWatchOptions } from "./gateway/watch.ts";
 export { HeartbeatProber, type ProbeOptions } from "./heartbeat/prober.ts";

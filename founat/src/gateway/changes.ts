@@ -20,16 +20,17 @@ export interface GatewayChanges {
 /**
  * What leads from the kernel's state to the plan. Clients stay as they are.
  *
- * @param listing how nft lists the table, where that is known
+ * @param known.listing how nft lists the table, where that is known
+ * @param known.keep names of sets whose elements are not compared
  */
 export function gatewayChanges(
   plan: GatewayPlan,
   state: GatewayState,
-  listing?: NftTableState,
+  { listing, keep = CLIENT_SETS }: TableComparison = {},
 ): GatewayChanges {
   const links = linkChanges(plan, state);
   const tableState = withoutLinks(state.table, links.replaced);
-  const comparison = { keep: CLIENT_SETS, listing };
+  const comparison = { keep, listing };
   const table = tableDifferences(plan.table, tableState, comparison);
   const lines4 = [...links.bringUp, ...routingLines("ipv4", plan, state, GATEWAY_TABLES, links.replaced)];
   const lines6 = routingLines("ipv6", plan, state, GATEWAY_TABLES, links.replaced);

@@ -20,7 +20,7 @@ import {
   silence,
   talk,
 } from "../testing/topology.ts";
-import { Gateway } from "./gateway.ts";
+import { Gateway, type Suspicion } from "./gateway.ts";
 import { prepareGatewayNetns } from "./netns.ts";
 
 /** Where a stranger's packets go that should go nowhere: out through the gateway, and to the client. */
@@ -151,6 +151,39 @@ test("what was changed before a gateway's program starts, or right after it has 
   await gateway.configure(gatewayConfig());
 });
 
+test("clients are not listed to compare what nobody has changed of them, until something has failed", async () => {
+  const kernel = kernelOf("gateway");
+  let read = "";
+  let broken = false;
+  const observed = new Gateway(gatewayConfig(), {
+    kernel: {
+      read: async (steps) => {
+        const output = await kernel.read(steps);
+        read += output.join();
+        return output;
+      },
+      run: (steps) => (broken ? Promise.reject(new Error("broken")) : kernel.run(steps)),
+    },
+    logger: silent,
+  });
+  const listsClients = async (where: Suspicion) => {
+    read = "";
+    expect(await observed.check(where)).toEqual([]);
+    return read.includes('"val"'); // an element, as nft -j has it
+  };
+  await observed.init();
+  await observed.sync(clients);
+  expect(await listsClients({ elements: false })).toBe(true); // nobody has compared them yet
+  expect(await listsClients({ elements: false })).toBe(false);
+  expect(await listsClients({ elements: true })).toBe(true);
+  broken = true;
+  await expect(observed.update({ remove: ["client"] })).rejects.toThrow("broken");
+  broken = false;
+  await observed.sync(clients);
+  expect(await listsClients({ elements: false })).toBe(true);
+  expect(await listsClients({ elements: false })).toBe(false);
+});
+
 test(
   "whatever is taken from a gateway, no packet of a client leaves as it is, no stranger's gets in, and it comes back",
   async () => {
@@ -187,6 +220,8 @@ test(
     );
     console.log(table.join("\n"));
     expect(results.filter(({ found }) => found.length === 0).map(({ command }) => command)).toEqual([]);
+    const withoutClients = results.filter(({ elements }) => !elements).map(({ command }) => command);
+    expect(withoutClients).toEqual(commands.filter((command) => command.startsWith("ip ")));
     expect({ leaks: await leaks(), bare: await bareAnswers() }).toEqual({ leaks: 0, bare: 0 });
     expect(await inside("router", "nft list counter inet watch strangers_out")).toContain("packets 0 ");
     expect(await inside("client", "nft list counter inet watch strangers_in")).toContain("packets 0 ");

@@ -12,9 +12,16 @@ import { endFlows, liveFlows, masqueradedSources, READ_FLOWS } from "./flows.ts"
 import { inShares, PeerBook, type PeerChanges, peerDifferences, peerScript } from "./peers.ts";
 import { type GatewayPlan, planGateway } from "./plan.ts";
 import { checkSysctls, type GatewayState, gatewayFacts, peersOf, readGatewayState } from "./state.ts";
+import { CLIENT_SETS } from "./table.ts";
 
 /** What a gateway needs of a kernel. */
 export type GatewayKernel = Pick<Kernel, "run" | "read">;
+
+/** Where something may have been changed. */
+export interface Suspicion {
+  /** Whether in the elements of nftables' sets too. Only a transaction changes them, and nft tells of each. */
+  readonly elements: boolean;
+}
 
 /**
  * The gateway side, in one network namespace. All calls take effect in the order they are made. Clients survive a
@@ -32,6 +39,8 @@ export class Gateway {
   #leftoversEnded = false;
   readonly #listing: DormantListing;
   #transactions = 0;
+  /** Whether all elements were compared since it was last unknown what the kernel holds. */
+  #elementsCompared = false;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -101,15 +110,19 @@ export class Gateway {
   /**
    * Compares the kernel with the configuration and the clients.
    *
+   * @param where.elements false: nobody else has changed those of sets since the last comparison, so that what this one
+   *   costs does not grow with the clients
    * @returns what differs; empty when nothing does
    * @throws FounatError as {@link init}
    */
-  check(): Promise<readonly Difference[]> {
+  check({ elements }: Suspicion = { elements: true }): Promise<readonly Difference[]> {
     return this.#inOrder(async () => {
+      if (this.#elementsCompared && !elements) return this.#checkDefinitions();
       const state = await readGatewayState(this.#kernel);
       const { differences } = await this.#changes(state);
       const { peers } = await this.#knownPeers();
       const ofClients = state.table === undefined ? [] : peerDifferences(peers, state.table).differences;
+      this.#elementsCompared = true;
       return [...differences, ...ofClients];
     });
   }
@@ -169,11 +182,19 @@ export class Gateway {
     return { changed: steps.length > 0, state };
   }
 
-  async #changes(state: GatewayState) {
+  async #checkDefinitions(): Promise<readonly Difference[]> {
+    const state = await readGatewayState(this.#kernel, { elements: false });
+    const { differences } = await this.#changes(state, { elements: false });
+    return differences;
+  }
+
+  async #changes(state: GatewayState, { elements } = { elements: true }) {
     const facts = gatewayFacts(state, this.#config.addresses);
     checkSysctls(state, facts);
     const plan = planGateway(this.#config, facts);
-    return { facts, ...gatewayChanges(plan, state, await this.#listingFor(plan, state)) };
+    const keep = elements ? CLIENT_SETS : new Set(plan.table.sets.map(({ name }) => name));
+    const listing = await this.#listingFor(plan, state);
+    return { facts, ...gatewayChanges(plan, state, { keep, listing }) };
   }
 
   /** A table that is missing, or lacks chains because their links are, is made anew whatever else it holds. */
@@ -226,6 +247,7 @@ export class Gateway {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {
       this.#book = undefined;
+      this.#elementsCompared = false;
     });
     return result;
   }

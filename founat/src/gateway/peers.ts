@@ -4,7 +4,7 @@ import type { Difference } from "../difference.ts";
 import { FounatError } from "../error.ts";
 import { FAMILIES, type Family } from "../family.ts";
 import { VERSION } from "../nft/per-family.ts";
-import type { NftTableState } from "../nft/state.ts";
+import type { NftElementState, NftTableState } from "../nft/state.ts";
 import type { GatewayClient } from "./config.ts";
 import { GATEWAY_TABLE } from "./table.ts";
 
@@ -129,14 +129,9 @@ export function peerScript({ put, removed }: PeerChanges): string {
     const [clients, inner] = [`clients${VERSION[family]}`, `inner${VERSION[family]}`];
     return [
       command("delete", clients, out[family], (address) => address),
-      command("delete", inner, out[family], (address, { mark }) => `${address} . ${mark}`),
-      command(
-        "add",
-        clients,
-        into[family],
-        (address, { id, mark }) => `${address} comment "${id}" : ${mark}`,
-      ),
-      command("add", inner, into[family], (address, { mark }) => `${address} . ${mark}`),
+      command("delete", inner, out[family], innerEntry),
+      command("add", clients, into[family], clientsEntry),
+      command("add", inner, into[family], innerEntry),
     ];
   }).join("");
 }
@@ -153,44 +148,62 @@ export interface PeerDifferences {
 
 /** Compares the sets of clients element by element: each may have been changed by itself. */
 export function peerDifferences(peers: Peers, { sets }: Pick<NftTableState, "sets">): PeerDifferences {
-  const differences: Difference[] = [];
-  const lines: string[] = [];
-  const strangers: string[] = [];
-  const wanted = byFamily(peers);
-  for (const family of FAMILIES) {
-    const ofClients = new Map(
-      wanted[family].map(([address, { id, mark }]) => [
-        `${address} : ${mark}`,
-        `${address} comment "${id}" : ${mark}`,
-      ]),
-    );
-    const ofInner = new Map(
-      wanted[family].map(([address, { mark }]) => [`${address} . ${mark}`, `${address} . ${mark}`]),
-    );
-    for (const [kind, name, elements] of [
-      ["map", `clients${VERSION[family]}`, ofClients],
-      ["set", `inner${VERSION[family]}`, ofInner],
-    ] as const) {
-      const actual = (sets.get(name)?.elements ?? []).map(({ text }) => text);
-      const extra = actual.filter((text) => !elements.has(text));
-      const present = new Set(actual);
-      const missing = [...elements].filter(([text]) => !present.has(text));
-      if (extra.length + missing.length > 0)
-        differences.push({ object: kind, text: `nft ${kind} ${GATEWAY_TABLE} ${name} has other elements` });
+  const found = FAMILIES.flatMap((family) =>
+    PEER_SETS.map(({ kind, name, separator, entry }) => {
+      const set = `${name}${VERSION[family]}`;
+      const elements = sets.get(set)?.elements ?? [];
+      const { extra, missing } = elementDifferences(peers, family, elements, separator);
       // An entry of a map goes by its key.
-      const keys = extra.map((text) => text.replace(/ : .*/, ""));
-      if (kind === "map") strangers.push(...keys.filter((address) => !peers.has(address)));
-      lines.push(
-        elementCommand("delete", name, keys),
-        elementCommand(
-          "add",
-          name,
-          missing.map(([, spelled]) => spelled),
-        ),
-      );
-    }
+      const keys = kind === "map" ? extra.map(({ address }) => address) : extra.map(({ text }) => text);
+      const added = missing.map(([address, peer]) => entry(address, peer));
+      return {
+        isSame: keys.length + added.length === 0,
+        difference: { object: kind, text: `nft ${kind} ${GATEWAY_TABLE} ${set} has other elements` },
+        script: elementCommand("delete", set, keys) + elementCommand("add", set, added),
+        strangers: kind === "map" ? keys.filter((address) => !peers.has(address)) : [],
+      };
+    }),
+  );
+  return {
+    differences: found.filter(({ isSame }) => !isSame).map(({ difference }) => difference),
+    script: found.map(({ script }) => script).join(""),
+    strangers: found.flatMap(({ strangers }) => strangers),
+  };
+}
+
+/** The sets of clients, without the family in their names. */
+const PEER_SETS = [
+  { kind: "map", name: "clients", separator: " : ", entry: clientsEntry },
+  { kind: "set", name: "inner", separator: " . ", entry: innerEntry },
+] as const;
+
+/** Keeps nothing of those that agree: they may be ten thousand. */
+function elementDifferences(
+  peers: Peers,
+  family: Family,
+  elements: Iterable<NftElementState>,
+  separator: string,
+) {
+  const present = new Set<string>();
+  const extra: { readonly address: string; readonly text: string }[] = [];
+  for (const { text } of elements) {
+    const [address = "", mark] = text.split(separator);
+    if (peers.get(address)?.mark === Number(mark)) present.add(address);
+    else extra.push({ address, text });
   }
-  return { differences, script: lines.join(""), strangers };
+  const missing: [string, Peer][] = [];
+  for (const [address, peer] of peers) {
+    if (familyOf(address) === family && !present.has(address)) missing.push([address, peer]);
+  }
+  return { extra, missing };
+}
+
+function clientsEntry(address: string, { id, mark }: Peer): string {
+  return `${address} comment "${id}" : ${mark}`;
+}
+
+function innerEntry(address: string, { mark }: Peer): string {
+  return `${address} . ${mark}`;
 }
 
 function command(
@@ -213,8 +226,12 @@ function elementCommand(verb: "add" | "delete", set: string, elements: readonly 
 
 function byFamily(peers: Peers): Record<Family, [string, Peer][]> {
   const entries: Record<Family, [string, Peer][]> = { ipv4: [], ipv6: [] };
-  for (const entry of peers) entries[isIPv4(entry[0]) ? "ipv4" : "ipv6"].push(entry);
+  for (const entry of peers) entries[familyOf(entry[0])].push(entry);
   return entries;
+}
+
+function familyOf(address: string): Family {
+  return isIPv4(address) ? "ipv4" : "ipv6";
 }
 
 function byId(clients: Iterable<GatewayClient>): Map<string, GatewayClient> {

@@ -36,11 +36,16 @@ const SYSCTLS = [
   SRC_VALID_MARK,
 ];
 
-export async function readGatewayState(kernel: Pick<Kernel, "read">): Promise<GatewayState> {
+/** @param elements false leaves out those of sets, of which there are as many as clients */
+export async function readGatewayState(
+  kernel: Pick<Kernel, "read">,
+  { elements } = { elements: true },
+): Promise<GatewayState> {
+  const terse = elements ? [] : ["-t"];
   const [[network, rules6, table, sysctls], flowtables] = await Promise.all([
     kernel.read([
       ...READ_NETWORK_STATE,
-      { file: "nft", args: ["-j", "list", "table", "inet", GATEWAY_TABLE], mayFail: true },
+      { file: "nft", args: [...terse, "-j", "list", "table", "inet", GATEWAY_TABLE], mayFail: true },
       { read: SYSCTLS },
     ]),
     kernel.read([FLOWTABLE_TRIAL]).then(
@@ -58,13 +63,14 @@ export async function readGatewayState(kernel: Pick<Kernel, "read">): Promise<Ga
 
 /** The clients that the kernel holds: an element's comment is the client's id. */
 export function peersOf(table: NftTableState | undefined): Peers {
-  const elements = ["clients4", "clients6"].flatMap((name) => table?.sets.get(name)?.elements ?? []);
-  return new Map(
-    elements.map(({ text, comment }): [string, Peer] => {
+  const peers = new Map<string, Peer>();
+  for (const name of ["clients4", "clients6"]) {
+    for (const { text, comment } of table?.sets.get(name)?.elements ?? []) {
       const [address = "", mark] = text.split(" : ");
-      return [address, { id: comment ?? "", mark: Number(mark) }];
-    }),
-  );
+      peers.set(address, { id: comment ?? "", mark: Number(mark) });
+    }
+  }
+  return peers;
 }
 
 /**

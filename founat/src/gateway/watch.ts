@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Logger } from "../logger.ts";
+import type { Suspicion } from "./gateway.ts";
 
 /** What tells of changes as they are made. Each line is one; nft also says where a transaction ends. */
 const MONITORS = {
@@ -9,8 +10,10 @@ const MONITORS = {
 } as const;
 type Monitor = keyof typeof MONITORS;
 
-/** nft-monitor.c (netlink_events_newgen_cb). The process that it names has another number in a container. */
+/** nft's src/monitor.c (netlink_events_newgen_cb). The process that it names has another number in a container. */
 const END_OF_TRANSACTION = /^# new generation /;
+/** nft's src/mnl.c (mnl_nft_event_listener): it was slower than the kernel. */
+const LOST = /^# ERROR: We lost /;
 
 /** Of FoU ports nothing tells; the kernel lists their sockets. */
 const SOCKETS = ["/proc/self/net/udp", "/proc/self/net/udp6"];
@@ -20,8 +23,6 @@ const SETTLE_MS = 50;
 const TICK_MS = 1_000;
 /** What no notification has told is found after this many ticks. */
 const TICKS_BETWEEN_COMPARISONS = 30;
-/** As many are left when a monitor has to begin to listen first. */
-const TICKS_UNTIL_LISTENING = 2;
 /** `nft monitor` keeps every element that it has heard of: it is exchanged after so many lines. */
 const MAX_LINES = 100_000;
 
@@ -31,7 +32,7 @@ export interface GatewayWatchOptions {
   /** How often the gateway itself has changed nftables. */
   readonly ownTransactions: () => number;
   /** Somebody else may have changed something; called once for changes that come together. */
-  readonly onChange: () => void;
+  readonly onChange: (where: Suspicion) => void;
   readonly logger: Logger;
 }
 
@@ -39,15 +40,18 @@ export interface GatewayWatchOptions {
  * Says when the network namespace of this process may have been changed by somebody else. It only says so: what has
  * changed is for a comparison to find ({@link Gateway.check}), which it also asks for now and then, whatever it heard.
  * The gateway's own transactions are told from those of others by their number, because a comparison after each of them
- * would cost as much as there are clients.
+ * would cost as much as there are clients; what nft has told nothing of is compared without them.
  */
 export class GatewayWatch {
   readonly #options: GatewayWatchOptions;
   readonly #monitors = new Map<Monitor, ChildProcess>();
+  /** Those that have begun to listen. */
+  readonly #listening = new Set<Monitor>();
   #seen: number;
   #ownAtTick: number;
   #sockets: string;
-  #ticks = TICKS_BETWEEN_COMPARISONS - TICKS_UNTIL_LISTENING;
+  #ticks = 0;
+  #elements = false;
   #settling: NodeJS.Timeout | undefined;
 
   constructor(options: GatewayWatchOptions) {
@@ -83,7 +87,7 @@ export class GatewayWatch {
       rest = complete.pop() ?? "";
       lines += complete.length;
       if (file === "nft") this.#heardNft(complete);
-      else this.#suspect();
+      else this.#suspect({ elements: false });
       if (lines > MAX_LINES) child.kill();
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
@@ -92,47 +96,62 @@ export class GatewayWatch {
     child.once("error", (error) => {
       stderr = String(error);
     });
-    // What happened until the next one listens is found by a comparison.
     child.once("close", () => {
       this.#monitors.delete(file);
+      this.#listening.delete(file);
       if (lines <= MAX_LINES) {
         this.#options.logger.warn(
           { program: file, reason: stderr.trim() },
           "monitor has ended, starting again",
         );
       }
-      this.#ticks = TICKS_BETWEEN_COMPARISONS - TICKS_UNTIL_LISTENING;
     });
     return child;
   }
 
   #heardNft(lines: readonly string[]): void {
+    if (lines.some((line) => LOST.test(line))) this.#suspect({ elements: true });
     this.#seen += lines.filter((line) => END_OF_TRANSACTION.test(line)).length;
     const own = this.#options.ownTransactions();
     if (this.#seen <= own) return;
     this.#seen = own;
-    this.#suspect();
+    this.#suspect({ elements: true });
   }
 
   #tick(): void {
     const { port, ownTransactions } = this.#options;
     this.#startMonitors();
+    this.#greetMonitors();
     // Those that failed, or were made before the monitor listened, are not waited for any more.
     const own = ownTransactions();
     if (own === this.#ownAtTick) this.#seen = own;
     this.#ownAtTick = own;
     const sockets = fouSockets(port);
-    if (sockets !== this.#sockets) this.#suspect();
+    if (sockets !== this.#sockets) this.#suspect({ elements: false });
     this.#sockets = sockets;
     this.#ticks += 1;
-    if (this.#ticks >= TICKS_BETWEEN_COMPARISONS) this.#suspect();
+    if (this.#ticks < TICKS_BETWEEN_COMPARISONS) return;
+    this.#ticks = 0;
+    this.#suspect({ elements: false });
   }
 
-  #suspect(): void {
+  /** What happened before a monitor listened is found by a comparison. */
+  #greetMonitors(): void {
+    for (const [file, { pid }] of this.#monitors) {
+      if (this.#listening.has(file) || pid === undefined || !listens(pid)) continue;
+      this.#listening.add(file);
+      if (file === "nft") this.#seen = this.#options.ownTransactions();
+      this.#suspect({ elements: file === "nft" });
+    }
+  }
+
+  #suspect({ elements }: Suspicion): void {
+    this.#elements ||= elements;
     this.#settling ??= setTimeout(() => {
+      const suspicion = { elements: this.#elements };
       this.#settling = undefined;
-      this.#ticks = 0;
-      this.#options.onChange();
+      this.#elements = false;
+      this.#options.onChange(suspicion);
     }, SETTLE_MS);
   }
 }
@@ -146,6 +165,24 @@ function fouSockets(port: number): string {
       return local.endsWith(suffix) ? [local] : [];
     }),
   ).join();
+}
+
+/** Whether a process has joined a group of netlink: it hears what happens from now on (/proc/net/netlink). */
+function listens(pid: number): boolean {
+  const sockets = new Set(openFiles(pid));
+  return readLines("/proc/self/net/netlink").some((line) => {
+    const [, , , groups = "", , , , , , inode] = line.trim().split(/\s+/);
+    return Number.parseInt(groups, 16) > 0 && sockets.has(`socket:[${inode}]`);
+  });
+}
+
+/** What the files are that a process has open; of one that has ended, none (proc_pid_fd(5)). */
+function openFiles(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+  } catch {
+    return [];
+  }
 }
 
 function readLines(path: string): string[] {

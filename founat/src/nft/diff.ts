@@ -134,8 +134,9 @@ function setDifference(
 ): string | undefined {
   if (actual === undefined) return "is missing";
   if (listed !== undefined && listed.definition !== actual.definition) return "is another one";
-  const texts = actual.elements.map(({ text }) => text);
-  return keep || sameInOrder([...elements].sort(), texts.sort()) ? undefined : "has other elements";
+  if (keep) return undefined;
+  const texts = Array.from(actual.elements, ({ text }) => text);
+  return sameInOrder(elements.toSorted(), texts.sort()) ? undefined : "has other elements";
 }
 
 function flowtableDifference(

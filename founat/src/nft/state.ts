@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ADDRESS_BITS, canonicalAddress, parseAddress, type Range } from "../cidr.ts";
 import { FounatError } from "../error.ts";
+import { FAMILIES } from "../family.ts";
 import { formatRange, mergeRanges } from "../ranges.ts";
 
 /** What the kernel holds of one table. */
@@ -16,7 +17,8 @@ export interface NftTableState {
 export interface NftSetState {
   /** All but its elements, as this nft prints it. */
   readonly definition: string;
-  readonly elements: readonly NftElementState[];
+  /** Understood as they are asked for, because a gateway's are as many as its clients: throws `unexpected-output`. */
+  readonly elements: Iterable<NftElementState>;
 }
 
 export interface NftChainState {
@@ -51,7 +53,7 @@ const Element = z.union([
 ]);
 type Element = z.infer<typeof Element>;
 const NftTableObject = z.looseObject({ name: z.string() });
-const NftSetObject = z.looseObject({ name: z.string(), elem: z.array(Element).default([]) });
+const NftSetObject = z.looseObject({ name: z.string(), elem: z.array(z.unknown()).default([]) });
 const NftChainObject = z.looseObject({ name: z.string() });
 const NftFlowtableObject = z.object({
   name: z.string(),
@@ -83,15 +85,7 @@ const Listing = z.object({
 export function parseTable(output: string): NftTableState | undefined {
   if (output.trim() === "") return undefined;
   const listing = Listing.safeParse(JSON.parse(output));
-  if (!listing.success) {
-    throw new FounatError(
-      "unexpected-output",
-      "`nft -j list table` printed what founat does not understand",
-      {
-        cause: listing.error,
-      },
-    );
-  }
+  if (!listing.success) throw notUnderstood(listing.error);
   let ofTable = "";
   const sets = new Map<string, NftSetState>();
   const chains = new Map<string, { definition: string; rules: NftRuleState[] }>();
@@ -101,7 +95,10 @@ export function parseTable(output: string): NftTableState | undefined {
     const setOrMap = set ?? map;
     if (setOrMap) {
       const { elem, ...rest } = setOrMap;
-      sets.set(rest.name, { definition: definition(rest), elements: elements(elem) });
+      sets.set(rest.name, {
+        definition: definition(rest),
+        elements: { [Symbol.iterator]: () => elements(elem) },
+      });
     }
     if (flowtable) flowtables.set(flowtable.name, flowtable.dev);
     if (chain) chains.set(chain.name, { definition: definition(chain), rules: [] });
@@ -118,22 +115,27 @@ function definition({ handle: _, table: __, ...object }: Record<string, unknown>
   return JSON.stringify(object);
 }
 
-function elements(list: readonly Element[]): NftElementState[] {
+function* elements(list: readonly unknown[]): Generator<NftElementState> {
   const ranges = { ipv4: [] as Range[], ipv6: [] as Range[] };
-  const others: NftElementState[] = [];
-  for (const element of list) {
+  for (const raw of list) {
+    const { data: element, error } = Element.safeParse(raw);
+    if (error !== undefined) throw notUnderstood(error);
     const range = asRange(element);
     if (range) ranges[range.family].push(range);
-    else if (Array.isArray(element)) others.push(mapEntry(element));
+    else if (Array.isArray(element)) yield mapEntry(element);
     else if (typeof element === "object" && "concat" in element) {
-      others.push({ text: element.concat.map(canonical).join(" . ") });
+      yield { text: element.concat.map(canonical).join(" . ") };
     }
   }
-  return [
-    ...mergeRanges(ranges.ipv4).map((range) => ({ text: formatRange("ipv4", range) })),
-    ...mergeRanges(ranges.ipv6).map((range) => ({ text: formatRange("ipv6", range) })),
-    ...others,
-  ];
+  for (const family of FAMILIES) {
+    for (const range of mergeRanges(ranges[family])) yield { text: formatRange(family, range) };
+  }
+}
+
+function notUnderstood(cause: z.ZodError): FounatError {
+  return new FounatError("unexpected-output", "`nft -j list table` printed what founat does not understand", {
+    cause,
+  });
 }
 
 function mapEntry([key, value]: Extract<Element, readonly unknown[]>): NftElementState {

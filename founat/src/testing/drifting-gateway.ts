@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { GatewayClient, GatewayConfig } from "../gateway/config.ts";
-import { Gateway } from "../gateway/gateway.ts";
+import { Gateway, type Suspicion } from "../gateway/gateway.ts";
 import { GatewayWatch } from "../gateway/watch.ts";
 import { kernelHere } from "../kernel.ts";
 
@@ -24,6 +24,8 @@ export interface DriftResult {
   readonly command: string;
   /** What the comparison found; none: nothing within 10 s. */
   readonly found: readonly string[];
+  /** Whether all clients were looked at for it. */
+  readonly elements: boolean;
   /** From the command to the comparison that found it, and from there to its repair, without the time it was held. */
   readonly noticedMs: number;
   readonly repairedMs: number;
@@ -36,12 +38,12 @@ const silent = { debug: () => undefined, info: () => undefined, warn: () => unde
 
 const { config, clients, holdMs, commands, count } = JSON.parse(process.argv[2] ?? "") as DriftInput;
 const gateway = new Gateway(config, { kernel: kernelHere(), logger: silent });
-let changed = Promise.withResolvers<void>();
+let changed = Promise.withResolvers<Suspicion>();
 const stop = new AbortController();
 const watch = new GatewayWatch({
   port: config.port,
   ownTransactions: () => gateway.transactions,
-  onChange: () => changed.resolve(),
+  onChange: (where) => changed.resolve(where),
   logger: silent,
 });
 
@@ -49,7 +51,7 @@ await gateway.init();
 await gateway.sync(clients);
 const watching = watch.run(stop.signal);
 // The first comparison comes by itself; now the monitors listen.
-await changed.promise;
+while (!(await changed.promise).elements) changed = Promise.withResolvers();
 await gateway.check();
 const results: DriftResult[] = [];
 for (const command of commands) results.push(await drift(command));
@@ -61,22 +63,26 @@ async function drift(command: string): Promise<DriftResult> {
   changed = Promise.withResolvers();
   const start = performance.now();
   await shell("sh", ["-ec", command]);
-  const { found, noticedMs } = await notice(start);
+  const noticed = await notice(start);
   await sleep(holdMs);
   const repairAt = performance.now();
   await gateway.repair();
   const repairedMs = performance.now() - repairAt;
   const { stdout } = await shell("sh", ["-ec", count]);
-  return { command, found, noticedMs, repairedMs, count: stdout };
+  return { command, ...noticed, repairedMs, count: stdout };
 }
 
-async function notice(start: number): Promise<Pick<DriftResult, "found" | "noticedMs">> {
-  const deadline = sleep(NOTICE_TIMEOUT_MS, "late", { signal: stop.signal }).catch(() => "late");
+async function notice(start: number): Promise<Pick<DriftResult, "found" | "elements" | "noticedMs">> {
+  const deadline = sleep(NOTICE_TIMEOUT_MS, undefined, { signal: stop.signal });
   for (;;) {
-    const late = (await Promise.race([changed.promise, deadline])) === "late";
+    const where = await Promise.race([changed.promise, deadline.catch(() => undefined)]);
     changed = Promise.withResolvers();
-    const differences = await gateway.check().catch((error: Error) => [{ text: error.message }]);
+    const differences = await gateway
+      .check(where ?? { elements: false })
+      .catch((error: Error) => [{ text: error.message }]);
     const found = differences.map(({ text }) => text);
-    if (found.length > 0 || late) return { found, noticedMs: performance.now() - start };
+    const elements = where?.elements === true;
+    if (found.length > 0 || where === undefined)
+      return { found, elements, noticedMs: performance.now() - start };
   }
 }
