@@ -46,7 +46,7 @@ class FakeGateway implements GatewayPort {
   differences: readonly Difference[] = [];
   /** Whether repairs wait. */
   held = Promise.resolve();
-  readonly transactions = 0;
+  readonly transactions = { begun: 0, succeeded: 0 };
   flows = 1;
 
   async configure(config: GatewayConfig) {

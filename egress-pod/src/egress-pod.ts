@@ -8,7 +8,7 @@ import {
   labelValue,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
-import type { GatewayConfig, Suspicion } from "@egress-nat/founat";
+import type { GatewayConfig, Suspicion, TransactionCounts } from "@egress-nat/founat";
 import {
   CONFIG_MAP_RESOURCE,
   done,
@@ -49,7 +49,10 @@ export interface EgressPodOptions {
    * @param ownTransactions how often this program has changed nftables
    */
   readonly watchKernel: (
-    watch: { readonly ownTransactions: () => number; readonly onChange: (where: Suspicion) => void },
+    watch: {
+      readonly ownTransactions: () => TransactionCounts;
+      readonly onChange: (where: Suspicion) => void;
+    },
     signal: AbortSignal,
   ) => Promise<void>;
   /** Told about changes of others that were taken back. */

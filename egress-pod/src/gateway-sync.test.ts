@@ -45,7 +45,7 @@ function recorder() {
       repair: async () => record("repair", null),
       drops: async () => new Map(),
       liveFlows: async () => 0,
-      transactions: 0,
+      transactions: { begun: 0, succeeded: 0 },
     };
   });
   return { calls, failing, sync };

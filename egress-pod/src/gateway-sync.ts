@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Difference, Gateway, GatewayConfig, Suspicion } from "@egress-nat/founat";
+import type { Difference, Gateway, GatewayConfig, Suspicion, TransactionCounts } from "@egress-nat/founat";
 import { changeOf } from "./clients.ts";
 import type { DesiredState } from "./desired-state.ts";
 
@@ -9,6 +9,7 @@ export type GatewayPort = Pick<
   "configure" | "sync" | "update" | "check" | "repair" | "drops" | "liveFlows" | "transactions"
 >;
 
+const NO_TRANSACTIONS: TransactionCounts = { begun: 0, succeeded: 0 };
 const NO_SLICES: ReadonlyMap<string, number> = new Map();
 
 /** Brings the kernel to desired states, and knows what it holds. */
@@ -41,8 +42,8 @@ export class GatewaySync {
   }
 
   /** How often nftables was changed here. */
-  get transactions(): number {
-    return this.#gateway?.transactions ?? 0;
+  get transactions(): TransactionCounts {
+    return this.#gateway?.transactions ?? NO_TRANSACTIONS;
   }
 
   /**

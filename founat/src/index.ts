@@ -30,6 +30,7 @@ export {
   type NetnsKernelOptions,
 } from "./kernel.ts";
 export type { Logger } from "./logger.ts";
+export type { TransactionCounts } from "./nft/transactions.ts";
 export { SpareShell } from "./spare-shell.ts";
 export type { Step } from "./step.ts";
 export { type NetnsWatch, type NetnsWatchOptions, openNetnsWatch } from "./watch/netns-watch.ts";

@@ -36,7 +36,7 @@ const logger = createLogger({ name: "test", level: "silent" });
 class RecordedRules implements GatewayPort {
   config: GatewayConfig | undefined;
   readonly clients = new Set<string>();
-  readonly transactions = 0;
+  readonly transactions = { begun: 0, succeeded: 0 };
 
   async configure(config: GatewayConfig) {
     this.config = config;

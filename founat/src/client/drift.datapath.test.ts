@@ -45,6 +45,15 @@ async function quiet(): Promise<void> {
   await machine.run(`cd ${WATCH}; : >out; while sleep 1.5; [ -s out ]; do : >out; done`);
 }
 
+test("gateways whose addresses follow each other are no change", async () => {
+  const [egress] = everywhere.egresses;
+  const peers = [...(egress?.peers ?? []), "10.1.0.40", "10.1.0.41", "fd00:1::40", "fd00:1::41"];
+  const config = { ...everywhere, egresses: egress === undefined ? [] : [{ ...egress, peers }] };
+  await client.apply(config);
+  expect(await client.check(config)).toEqual([]);
+  await client.apply(everywhere);
+});
+
 /** Somebody else's doing, by what is lost. */
 const ROUTING: readonly (readonly [string, string])[] = [
   ["the rules to the tunnel", "ip rule del pref 2100; ip -6 rule del pref 2100"],

@@ -20,8 +20,7 @@ export interface GatewayChanges {
 /**
  * What leads from the kernel's state to the plan. Clients stay as they are.
  *
- * @param known.listing how nft lists the table, where that is known
- * @param known.keep names of sets whose elements are not compared
+ * @param comparison how the table is compared; the elements of clients' sets are not, unless it says otherwise
  */
 export function gatewayChanges(
   plan: GatewayPlan,

@@ -5,6 +5,7 @@ import type { Kernel } from "../kernel.ts";
 import type { Logger } from "../logger.ts";
 import { DormantListing } from "../nft/listing.ts";
 import type { NftTableState } from "../nft/state.ts";
+import { OwnTransactions, type TransactionCounts } from "../nft/transactions.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayClient, GatewayConfig } from "./config.ts";
 import { parseDrops, READ_DROPS } from "./drops.ts";
@@ -19,7 +20,7 @@ export type GatewayKernel = Pick<Kernel, "run" | "read">;
 
 /** Where something may have been changed. */
 export interface Suspicion {
-  /** Whether in the elements of nftables' sets too. Only a transaction changes them, and nft tells of each. */
+  /** Whether in the elements of nftables' sets too: they change by transactions, and nft tells of each. */
   readonly elements: boolean;
 }
 
@@ -37,8 +38,8 @@ export class Gateway {
   readonly #flowsToEnd = new Set<string>();
   /** Whether the flows are ended that a former process left when it was killed between two steps of a change. */
   #leftoversEnded = false;
+  readonly #transactions = new OwnTransactions();
   readonly #listing: DormantListing;
-  #transactions = 0;
   /** Whether all elements were compared since it was last unknown what the kernel holds. */
   #elementsCompared = false;
   #last: Promise<unknown> = Promise.resolve();
@@ -50,7 +51,7 @@ export class Gateway {
     this.#config = config;
     this.#kernel = kernel;
     this.#logger = logger;
-    this.#listing = new DormantListing(kernel);
+    this.#listing = new DormantListing(kernel, this.#transactions);
   }
 
   /**
@@ -102,22 +103,22 @@ export class Gateway {
     });
   }
 
-  /** How often this gateway has changed nftables; the kernel counts all changes, whoever made them. */
-  get transactions(): number {
-    return this.#transactions + this.#listing.transactions;
+  /** How often this gateway has changed nftables. */
+  get transactions(): TransactionCounts {
+    return this.#transactions;
   }
 
   /**
    * Compares the kernel with the configuration and the clients.
    *
    * @param where.elements false: nobody else has changed those of sets since the last comparison, so that what this one
-   *   costs does not grow with the clients
+   *   costs does not grow with the clients. The first comparison, and the first after a failure, takes them in all the same.
    * @returns what differs; empty when nothing does
    * @throws FounatError as {@link init}
    */
   check({ elements }: Suspicion = { elements: true }): Promise<readonly Difference[]> {
     return this.#inOrder(async () => {
-      if (this.#elementsCompared && !elements) return this.#checkDefinitions();
+      if (this.#elementsCompared && !elements) return this.#checkAllButElements();
       const state = await readGatewayState(this.#kernel);
       const { differences } = await this.#changes(state);
       const { peers } = await this.#knownPeers();
@@ -168,8 +169,8 @@ export class Gateway {
     const state = await readGatewayState(this.#kernel);
     const { steps, differences, facts } = await this.#changes(state);
     if (steps.length > 0) {
-      this.#transactions += steps.filter((step) => "file" in step && step.file === "nft").length;
-      await this.#kernel.run(steps);
+      const count = steps.filter((step) => "file" in step && step.file === "nft").length;
+      await this.#transactions.during(count, () => this.#kernel.run(steps));
       const { uplink, flowtables, marksWayBack } = facts;
       this.#logger.info(
         { uplink: uplink.name, fastPath: flowtables, marksWayBack, differences: differences.length },
@@ -178,11 +179,11 @@ export class Gateway {
     }
     // No packet filter, no former process.
     this.#leftoversEnded ||= state.table === undefined;
-    this.#book ??= new PeerBook(peersOf(state.table));
+    if (state.table === undefined) this.#book ??= new PeerBook();
     return { changed: steps.length > 0, state };
   }
 
-  async #checkDefinitions(): Promise<readonly Difference[]> {
+  async #checkAllButElements(): Promise<readonly Difference[]> {
     const state = await readGatewayState(this.#kernel, { elements: false });
     const { differences } = await this.#changes(state, { elements: false });
     return differences;
@@ -205,7 +206,12 @@ export class Gateway {
   }
 
   async #knownPeers(): Promise<PeerBook> {
-    this.#book ??= new PeerBook(peersOf((await readGatewayState(this.#kernel)).table));
+    if (this.#book !== undefined) return this.#book;
+    const { table } = await readGatewayState(this.#kernel);
+    const peers = peersOf(table);
+    // The map is the record; a set that disagrees would refuse what is taken from both.
+    if (table !== undefined) await this.#commit(peerDifferences(peers, table).script);
+    this.#book = new PeerBook(peers);
     return this.#book;
   }
 
@@ -224,8 +230,9 @@ export class Gateway {
 
   async #commit(script: string): Promise<void> {
     if (script === "") return;
-    this.#transactions += 1;
-    await this.#kernel.run([{ file: "nft", args: ["-f", "-"], input: script }]);
+    await this.#transactions.during(1, () =>
+      this.#kernel.run([{ file: "nft", args: ["-f", "-"], input: script }]),
+    );
   }
 
   async #endFlows(): Promise<void> {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Logger } from "../logger.ts";
+import type { TransactionCounts } from "../nft/transactions.ts";
 import type { Suspicion } from "./gateway.ts";
 
 /** What tells of changes as they are made. Each line is one; nft also says where a transaction ends. */
@@ -12,7 +13,10 @@ type Monitor = keyof typeof MONITORS;
 
 /** nft's src/monitor.c (netlink_events_newgen_cb). The process that it names has another number in a container. */
 const END_OF_TRANSACTION = /^# new generation /;
-/** nft's src/mnl.c (mnl_nft_event_listener): it was slower than the kernel. */
+/**
+ * nft's src/mnl.c (mnl_nft_event_listener): it was slower than the kernel, which drops all that comes until nft has read
+ * what is left, and does not say so again.
+ */
 const LOST = /^# ERROR: We lost /;
 
 /** Of FoU ports nothing tells; the kernel lists their sockets. */
@@ -21,7 +25,7 @@ const SOCKETS = ["/proc/self/net/udp", "/proc/self/net/udp6"];
 /** A change seldom comes alone. */
 const SETTLE_MS = 50;
 const TICK_MS = 1_000;
-/** What no notification has told is found after this many ticks. */
+/** What no notification has told, elements apart, is found after this many ticks. */
 const TICKS_BETWEEN_COMPARISONS = 30;
 /** `nft monitor` keeps every element that it has heard of: it is exchanged after so many lines. */
 const MAX_LINES = 100_000;
@@ -30,7 +34,7 @@ export interface GatewayWatchOptions {
   /** UDP port of the tunnel. */
   readonly port: number;
   /** How often the gateway itself has changed nftables. */
-  readonly ownTransactions: () => number;
+  readonly ownTransactions: () => TransactionCounts;
   /** Somebody else may have changed something; called once for changes that come together. */
   readonly onChange: (where: Suspicion) => void;
   readonly logger: Logger;
@@ -40,15 +44,17 @@ export interface GatewayWatchOptions {
  * Says when the network namespace of this process may have been changed by somebody else. It only says so: what has
  * changed is for a comparison to find ({@link Gateway.check}), which it also asks for now and then, whatever it heard.
  * The gateway's own transactions are told from those of others by their number, because a comparison after each of them
- * would cost as much as there are clients; what nft has told nothing of is compared without them.
+ * would cost as much as there are clients. Elements of sets are compared only when nft has told of such a transaction, or
+ * may have missed one.
  */
 export class GatewayWatch {
   readonly #options: GatewayWatchOptions;
   readonly #monitors = new Map<Monitor, ChildProcess>();
   /** Those that have begun to listen. */
   readonly #listening = new Set<Monitor>();
+  /** The gateway's own transactions, as far as nft has told of them. */
   #seen: number;
-  #ownAtTick: number;
+  #succeededAtTick: number;
   #sockets: string;
   #ticks = 0;
   #elements = false;
@@ -56,7 +62,7 @@ export class GatewayWatch {
 
   constructor(options: GatewayWatchOptions) {
     this.#options = options;
-    this.#seen = this.#ownAtTick = options.ownTransactions();
+    this.#seen = this.#succeededAtTick = options.ownTransactions().succeeded;
     this.#sockets = fouSockets(options.port);
   }
 
@@ -81,6 +87,7 @@ export class GatewayWatch {
     const child = spawn(file, MONITORS[file], { stdio: ["ignore", "pipe", "pipe"] });
     let rest = "";
     let lines = 0;
+    let exchanged = false;
     let stderr = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       const complete = (rest + text).split("\n");
@@ -88,7 +95,9 @@ export class GatewayWatch {
       lines += complete.length;
       if (file === "nft") this.#heardNft(complete);
       else this.#suspect({ elements: false });
-      if (lines > MAX_LINES) child.kill();
+      if (lines <= MAX_LINES && !complete.some((line) => LOST.test(line))) return;
+      exchanged = true;
+      child.kill();
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       stderr = text;
@@ -99,7 +108,7 @@ export class GatewayWatch {
     child.once("close", () => {
       this.#monitors.delete(file);
       this.#listening.delete(file);
-      if (lines <= MAX_LINES) {
+      if (!exchanged) {
         this.#options.logger.warn(
           { program: file, reason: stderr.trim() },
           "monitor has ended, starting again",
@@ -110,39 +119,47 @@ export class GatewayWatch {
   }
 
   #heardNft(lines: readonly string[]): void {
-    if (lines.some((line) => LOST.test(line))) this.#suspect({ elements: true });
     this.#seen += lines.filter((line) => END_OF_TRANSACTION.test(line)).length;
-    const own = this.#options.ownTransactions();
-    if (this.#seen <= own) return;
-    this.#seen = own;
-    this.#suspect({ elements: true });
+    this.#compareCounts(0);
   }
 
   #tick(): void {
-    const { port, ownTransactions } = this.#options;
+    const { port } = this.#options;
     this.#startMonitors();
     this.#greetMonitors();
-    // Those that failed, or were made before the monitor listened, are not waited for any more.
-    const own = ownTransactions();
-    if (own === this.#ownAtTick) this.#seen = own;
-    this.#ownAtTick = own;
+    this.#compareCounts(this.#succeededAtTick);
+    this.#succeededAtTick = this.#options.ownTransactions().succeeded;
     const sockets = fouSockets(port);
     if (sockets !== this.#sockets) this.#suspect({ elements: false });
     this.#sockets = sockets;
     this.#ticks += 1;
     if (this.#ticks < TICKS_BETWEEN_COMPARISONS) return;
     this.#ticks = 0;
-    this.#suspect({ elements: false });
+    this.#suspect({ elements: !this.#listening.has("nft") });
   }
 
-  /** What happened before a monitor listened is found by a comparison. */
+  /** What happened before a monitor listened is found by a comparison: one for both, where they start together. */
   #greetMonitors(): void {
-    for (const [file, { pid }] of this.#monitors) {
-      if (this.#listening.has(file) || pid === undefined || !listens(pid)) continue;
+    for (const file of Object.keys(MONITORS) as Monitor[]) {
+      const pid = this.#monitors.get(file)?.pid;
+      if (this.#listening.has(file)) continue;
+      if (pid === undefined || !listens(pid)) return;
       this.#listening.add(file);
-      if (file === "nft") this.#seen = this.#options.ownTransactions();
+      if (file === "nft") this.#seen = this.#succeededAtTick = this.#options.ownTransactions().succeeded;
       this.#suspect({ elements: file === "nft" });
     }
+  }
+
+  /**
+   * More than the gateway has begun: some are somebody else's. Fewer than `due`: some were missed, and those of somebody
+   * else would count in their place.
+   */
+  #compareCounts(due: number): void {
+    const { begun } = this.#options.ownTransactions();
+    const expected = Math.min(Math.max(this.#seen, due), begun);
+    if (this.#seen === expected) return;
+    this.#seen = expected;
+    if (this.#listening.has("nft")) this.#suspect({ elements: true });
   }
 
   #suspect({ elements }: Suspicion): void {

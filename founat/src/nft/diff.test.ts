@@ -58,6 +58,20 @@ test.each([
   ]);
 });
 
+test("addresses that touch stay apart, but in a set of intervals", () => {
+  const elements = ["192.0.2.4", "192.0.2.5"];
+  const differences = (changes: object, flags: object) =>
+    tableDifferences(
+      { ...table, sets: table.sets.map((set) => ({ ...set, ...changes })) },
+      listing({ set: { elem: elements, ...flags } }),
+      { listing: listing({ set: flags }) },
+    );
+  expect(differences({ elements }, {})).toEqual([]);
+  const interval = { elements: ["192.0.2.4/31"], interval: true };
+  expect(differences(interval, { flags: ["interval"] })).toEqual([]);
+  expect(differences(interval, { flags: "interval" })).toEqual([]); // as nft 1.1.1 prints one
+});
+
 test("a rule that counts elsewhere, or by itself, is a difference", () => {
   const counting = (counter: unknown) => listing({ ...asWanted, rule: { expr: [{ counter }, ...ACCEPT] } });
   expect(tableDifferences(table, counting("a"), { listing: counting("a") })).toEqual([]);

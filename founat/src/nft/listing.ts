@@ -1,6 +1,7 @@
 import type { Kernel } from "../kernel.ts";
 import { type NftTableState, parseTable } from "./state.ts";
 import { type NftTable, renderTable } from "./table.ts";
+import type { OwnTransactions } from "./transactions.ts";
 
 /** By what nft read. All clients of a node have the same few. */
 const listings = new Map<string, NftTableState>();
@@ -37,17 +38,14 @@ const TRANSACTIONS = 2;
  */
 export class DormantListing {
   readonly #kernel: Pick<Kernel, "read">;
+  readonly #transactions: OwnTransactions;
   /** Of the last text only: it changes with the uplink and the port. */
   #known: { readonly text: string; readonly listing: NftTableState } | undefined;
-  #transactions = 0;
 
-  constructor(kernel: Pick<Kernel, "read">) {
+  /** @param transactions where those are counted by which it asks */
+  constructor(kernel: Pick<Kernel, "read">, transactions: OwnTransactions) {
     this.#kernel = kernel;
-  }
-
-  /** How often nftables was changed for it. */
-  get transactions(): number {
-    return this.#transactions;
+    this.#transactions = transactions;
   }
 
   /**
@@ -61,10 +59,11 @@ export class DormantListing {
     if (this.#known?.text === text) return this.#known.listing;
     // A program that was killed in between may have left one. Awake it would act.
     const before = `table inet ${asleep.name} { flags dormant; }\ndelete table inet ${asleep.name}\n`;
-    this.#transactions += TRANSACTIONS;
-    const [output] = await this.#kernel.read([
-      { file: "sh", args: ["-c", LIST_AND_REMOVE, "sh", asleep.name], input: before + text },
-    ]);
+    const [output] = await this.#transactions.during(TRANSACTIONS, () =>
+      this.#kernel.read([
+        { file: "sh", args: ["-c", LIST_AND_REMOVE, "sh", asleep.name], input: before + text },
+      ]),
+    );
     const state = parseTable(output ?? "");
     if (state === undefined) return undefined;
     const listing = { ...state, definition: awake(state.definition, table.name) };

@@ -34,26 +34,34 @@ export interface NftRuleState {
 }
 
 export interface NftElementState {
-  /** Spelled as in {@link NftSet.elements}; ranges that touch are joined. */
+  /** Spelled as in {@link NftSet.elements}; in a set of intervals those that touch are joined. */
   readonly text: string;
   readonly comment?: string;
 }
 
 const Value = z.union([z.string(), z.number()]);
+const Concatenation = z.object({ concat: z.array(Value) });
 // Clients first, because there are ten thousand of them: what an element is not costs more to find out than what it is.
 const Element = z.union([
   z.tuple([
     z.union([z.object({ elem: z.object({ val: Value, comment: z.string().optional() }) }), Value]),
     Value,
   ]),
-  z.object({ concat: z.array(Value) }),
+  Concatenation,
   Value,
   z.object({ prefix: z.object({ addr: z.string(), len: z.number() }) }),
   z.object({ range: z.tuple([z.string(), z.string()]) }),
+  // With a comment of somebody else.
+  z.object({ elem: z.object({ val: z.union([Concatenation, Value]) }) }).transform(({ elem }) => elem.val),
 ]);
 type Element = z.infer<typeof Element>;
 const NftTableObject = z.looseObject({ name: z.string() });
-const NftSetObject = z.looseObject({ name: z.string(), elem: z.array(z.unknown()).default([]) });
+const NftSetObject = z.looseObject({
+  name: z.string(),
+  elem: z.array(z.unknown()).default([]),
+  // Newer ones of nft print one flag as it is.
+  flags: z.union([z.string().transform((flag) => [flag]), z.array(z.string())]).default([]),
+});
 const NftChainObject = z.looseObject({ name: z.string() });
 const NftFlowtableObject = z.object({
   name: z.string(),
@@ -95,9 +103,10 @@ export function parseTable(output: string): NftTableState | undefined {
     const setOrMap = set ?? map;
     if (setOrMap) {
       const { elem, ...rest } = setOrMap;
+      const isInterval = rest.flags.includes("interval");
       sets.set(rest.name, {
         definition: definition(rest),
-        elements: { [Symbol.iterator]: () => elements(elem) },
+        elements: { [Symbol.iterator]: () => elements(elem, isInterval) },
       });
     }
     if (flowtable) flowtables.set(flowtable.name, flowtable.dev);
@@ -115,17 +124,17 @@ function definition({ handle: _, table: __, ...object }: Record<string, unknown>
   return JSON.stringify(object);
 }
 
-function* elements(list: readonly unknown[]): Generator<NftElementState> {
+function* elements(list: readonly unknown[], isInterval: boolean): Generator<NftElementState> {
   const ranges = { ipv4: [] as Range[], ipv6: [] as Range[] };
   for (const raw of list) {
     const { data: element, error } = Element.safeParse(raw);
     if (error !== undefined) throw notUnderstood(error);
-    const range = asRange(element);
+    const range = isInterval ? asRange(element) : undefined;
     if (range) ranges[range.family].push(range);
     else if (Array.isArray(element)) yield mapEntry(element);
     else if (typeof element === "object" && "concat" in element) {
       yield { text: element.concat.map(canonical).join(" . ") };
-    }
+    } else if (typeof element === "string") yield { text: canonical(element) };
   }
   for (const family of FAMILIES) {
     for (const range of mergeRanges(ranges[family])) yield { text: formatRange(family, range) };

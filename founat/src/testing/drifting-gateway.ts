@@ -24,8 +24,6 @@ export interface DriftResult {
   readonly command: string;
   /** What the comparison found; none: nothing within 10 s. */
   readonly found: readonly string[];
-  /** Whether all clients were looked at for it. */
-  readonly elements: boolean;
   /** From the command to the comparison that found it, and from there to its repair, without the time it was held. */
   readonly noticedMs: number;
   readonly repairedMs: number;
@@ -63,16 +61,16 @@ async function drift(command: string): Promise<DriftResult> {
   changed = Promise.withResolvers();
   const start = performance.now();
   await shell("sh", ["-ec", command]);
-  const noticed = await notice(start);
+  const { found, noticedMs } = await notice(start);
   await sleep(holdMs);
   const repairAt = performance.now();
   await gateway.repair();
   const repairedMs = performance.now() - repairAt;
   const { stdout } = await shell("sh", ["-ec", count]);
-  return { command, ...noticed, repairedMs, count: stdout };
+  return { command, found, noticedMs, repairedMs, count: stdout };
 }
 
-async function notice(start: number): Promise<Pick<DriftResult, "found" | "elements" | "noticedMs">> {
+async function notice(start: number): Promise<Pick<DriftResult, "found" | "noticedMs">> {
   const deadline = sleep(NOTICE_TIMEOUT_MS, undefined, { signal: stop.signal });
   for (;;) {
     const where = await Promise.race([changed.promise, deadline.catch(() => undefined)]);
@@ -81,8 +79,6 @@ async function notice(start: number): Promise<Pick<DriftResult, "found" | "eleme
       .check(where ?? { elements: false })
       .catch((error: Error) => [{ text: error.message }]);
     const found = differences.map(({ text }) => text);
-    const elements = where?.elements === true;
-    if (found.length > 0 || where === undefined)
-      return { found, elements, noticedMs: performance.now() - start };
+    if (found.length > 0 || where === undefined) return { found, noticedMs: performance.now() - start };
   }
 }

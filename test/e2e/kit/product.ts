@@ -1,6 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
 import { z } from "zod";
 import { waitUntil } from "../../system/wait-until.ts";
 import { RELEASE } from "../../workload/chart.ts";
+import type { EgressName } from "../../workload/manifests.ts";
 import { kubectl, nodeOf } from "./world.ts";
 
 const AGENTS = ["daemonset/egress-nat-node-agent", "-n", RELEASE.namespace] as const;
@@ -44,10 +47,10 @@ const Pods = z.object({
 
 /** Kills all processes of one of the product's programs with SIGKILL, and waits until the kubelets' new ones are ready. */
 export async function killProcesses(program: Program): Promise<void> {
-  const victims = await statesOf(program);
-  await Promise.all([...victims].map(async ([uid, { node }]) => (await nodeOf({ node })).run(killPod(uid))));
+  const victims = await statesOf(podsOf(program));
+  await signal("KILL", victims);
   const areBack = async () => {
-    const states = await statesOf(program);
+    const states = await statesOf(podsOf(program));
     return [...victims].every(([uid, { restarts }]) => {
       const state = states.get(uid);
       return state !== undefined && state.restarts > restarts && state.ready;
@@ -56,21 +59,39 @@ export async function killProcesses(program: Program): Promise<void> {
   await waitUntil(areBack, { what: `${program} after SIGKILL`, timeoutMs: 180_000, intervalMs: 1000 });
 }
 
+/** Has the gateways of an Egress stand still: their programs answer nobody, their kernels forward. */
+export async function pauseGateways({ namespace, name }: EgressName, durationMs: number): Promise<void> {
+  const gateways = await statesOf(["-n", namespace, "-l", `${EGRESS_LABEL}=${labelValue(name)}`]);
+  try {
+    await signal("STOP", gateways);
+    await sleep(durationMs);
+  } finally {
+    await signal("CONT", gateways);
+  }
+}
+
+async function signal(name: string, pods: ReadonlyMap<string, { readonly node: string }>): Promise<void> {
+  await Promise.all(
+    [...pods].map(async ([uid, { node }]) => (await nodeOf({ node })).run(signalPod(name, uid))),
+  );
+}
+
 /**
- * A script that kills the program of a pod, which its cgroup names; the sandbox stays. One grep reads the files of all
- * processes: on a busy emulated node one for each takes half a minute. It fails over those that end meanwhile.
+ * A script that sends a signal to the program of a pod, which its cgroup names; the sandbox stays. One grep reads the
+ * files of all processes: on a busy emulated node one for each takes half a minute. It fails over those that end
+ * meanwhile.
  */
-function killPod(uid: string): string {
+function signalPod(name: string, uid: string): string {
   return `
     cd /proc
     in_pod=$(grep -ls 'pod${uid.replaceAll("-", "[-_]")}' [0-9]*/cgroup) || true
     programs=$(grep -ls /app/main.js /dev/null \${in_pod//cgroup/cmdline}) || true
-    kill -KILL \${programs//\\/cmdline/}`;
+    kill -${name} \${programs//\\/cmdline/}`;
 }
 
-/** How the pods of a program are, by their uids. */
-async function statesOf(program: Program) {
-  const { items } = await kubectl.get(Pods, "pods", ...podsOf(program));
+/** How pods are, by their uids. */
+async function statesOf(pods: readonly string[]) {
+  const { items } = await kubectl.get(Pods, "pods", ...pods);
   return new Map(
     items.map(({ metadata, spec, status }) => {
       const [container] = status.containerStatuses;

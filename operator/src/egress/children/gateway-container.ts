@@ -32,7 +32,10 @@ const PORTS = [
   { name: "health", containerPort: HEALTH_PORTS.egressPod, protocol: "TCP" },
 ] satisfies V1Container["ports"];
 
-/** A gateway that cannot serve leaves the Service within seconds; one that hangs is restarted within a minute. */
+/**
+ * A gateway that cannot serve leaves the Service within seconds, and its flows break. One that only does not answer, on a
+ * node that is short of processor time, forwards all the same: it leaves after half a minute, and is restarted after two.
+ */
 const PROBES = {
   // A start may take a minute on a node that is short of CPU.
   startupProbe: {
@@ -44,7 +47,7 @@ const PROBES = {
   readinessProbe: {
     httpGet: { path: "/readyz", port: "health" },
     periodSeconds: 2,
-    timeoutSeconds: 5,
+    timeoutSeconds: 10,
     failureThreshold: 3,
   },
   // As kubeadm's own: a node that is short of processor time is not helped by restarts.
