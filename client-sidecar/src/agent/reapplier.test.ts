@@ -31,6 +31,7 @@ let reapplier: Reapplier;
 let stop: () => Promise<void>;
 
 beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   folder = mkdtempSync(join(tmpdir(), "egress-nat-reapplier-"));
   stuck = new Set();
   const kernel = kernelHere({ silenceMs: 500 });
@@ -68,8 +69,14 @@ beforeEach(() => {
 
 afterEach(async () => {
   await stop();
+  vi.useRealTimers();
   rmSync(folder, { recursive: true });
 });
+
+/** By then all is told that there is to tell. */
+async function minuteLater(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(60_000);
+}
 
 async function look(): Promise<void> {
   reapplier.reapply(recordId(record));
@@ -88,6 +95,7 @@ test("what somebody else has changed is repaired, told of in an event, and count
   networks.wipe(record.netns);
   await look();
   expect(networks.applied.has(record.netns)).toBe(true);
+  await minuteLater();
   expect(events).toEqual([
     {
       type: "Warning",
@@ -104,6 +112,7 @@ test("what an Egress, a gateway or the cluster has changed is none", async () =>
   clusterRanges = ["10.96.0.0/16", "10.97.0.0/16"];
   await look();
   expect(networks.applied.get(record.netns)?.clusterRanges).toEqual(clusterRanges);
+  await minuteLater();
   expect(events).toEqual([]);
   expect(await repairs()).toBe(0);
 });
@@ -111,7 +120,18 @@ test("what an Egress, a gateway or the cluster has changed is none", async () =>
 test("nor is what an agent that has just started finds: a former one may have been another version", async () => {
   networks.wipe(record.netns);
   await look();
+  await minuteLater();
   expect(events).toEqual([]);
+});
+
+test("nor is what a runtime takes from a pod that ends, before it says so by DEL", async () => {
+  await look();
+  networks.wipe(record.netns);
+  await look();
+  registry.bury(recordId(record));
+  await minuteLater();
+  expect(events).toEqual([]);
+  expect(await repairs()).toBe(0);
 });
 
 test("nor is what a client needs that was added anew, as a runtime does after a failed ADD", async () => {
@@ -120,6 +140,7 @@ test("nor is what a client needs that was added anew, as a runtime does after a 
   networks.wipe(record.netns);
   registry.add({ ...record, addedAt: "2026-01-01T00:00:01.000Z" });
   await look();
+  await minuteLater();
   expect(events).toEqual([]);
 });
 

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { ClientConfig, Difference } from "@egress-nat/founat";
-import { done, type Outcome, WorkQueue, type WorkReport } from "@egress-nat/kube";
+import { done, type Outcome, pause, WorkQueue, type WorkReport } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { ClientRecord, EgressReference } from "../state/record.ts";
 import { recordId } from "../state/record-id.ts";
@@ -16,6 +16,12 @@ import type { Withdrawals } from "./withdrawals.ts";
 
 /** Differences that an event tells one by one. */
 const MAX_TOLD = 5;
+
+/**
+ * How long a repair waits before it is told. A runtime takes a pod's network apart before it says so by DEL: the loopback
+ * interface goes down first, and the kernel's IPv6 routes to nowhere go with it.
+ */
+const TELL_AFTER_MS = 5_000;
 
 export interface ReapplierOptions {
   readonly registry: ClientRegistry;
@@ -63,7 +69,7 @@ export class Reapplier {
 
   /** Runs until the signal is aborted. */
   run(signal: AbortSignal): Promise<void> {
-    return this.#queue.run((id) => this.#work(id), signal);
+    return this.#queue.run((id) => this.#work(id, signal), signal);
   }
 
   /** Buries clients whose pods are gone, though nobody has said so: a runtime that was reset runs no DEL. */
@@ -79,7 +85,7 @@ export class Reapplier {
     withdrawals.scan();
   }
 
-  async #work(id: string): Promise<Outcome> {
+  async #work(id: string, signal: AbortSignal): Promise<Outcome> {
     const { registry, view, networks, metrics, logger } = this.#options;
     const record = registry.get(id);
     if (record === undefined) return done;
@@ -96,7 +102,7 @@ export class Reapplier {
     metrics.reapplied.inc({ result: differences.length > 0 ? "changed" : "unchanged" });
     if (differences.length === 0) return done;
     if (isKnown) {
-      this.#sayWhatWasRepaired(record, differences);
+      void pause(TELL_AFTER_MS, signal).then(() => this.#sayWhatWasRepaired(record, differences));
       return done;
     }
     logger.info({ pod: record.pod }, "brought a client up to date");
@@ -104,8 +110,10 @@ export class Reapplier {
     return done;
   }
 
-  #sayWhatWasRepaired({ pod }: ClientRecord, differences: readonly Difference[]): void {
-    const { recordEvent, metrics, logger } = this.#options;
+  #sayWhatWasRepaired(record: ClientRecord, differences: readonly Difference[]): void {
+    const { registry, recordEvent, metrics, logger } = this.#options;
+    if (!registry.holds(record)) return;
+    const { pod } = record;
     for (const { object } of differences) metrics.driftRepairs.inc({ object });
     const words = differences.map(({ text }) => text);
     logger.warn({ pod, differences: words }, "repaired what somebody else had changed in a client");

@@ -1,6 +1,9 @@
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { machine } from "../../../test/datapath/machine.ts";
 import { FAMILIES } from "../family.ts";
+import { situation } from "../testing/arbitrary.ts";
+import { egress } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
 import { addressOf, ask, chatter, forgetLeaks, inside, leaks, refused } from "../testing/topology.ts";
 import { netnsWatchCommand } from "../watch/netns-watch.ts";
@@ -45,12 +48,19 @@ async function quiet(): Promise<void> {
   await machine.run(`cd ${WATCH}; : >out; while sleep 1.5; [ -s out ]; do : >out; done`);
 }
 
-test("gateways whose addresses follow each other are no change", async () => {
-  const [egress] = everywhere.egresses;
-  const peers = [...(egress?.peers ?? []), "10.1.0.40", "10.1.0.41", "fd00:1::40", "fd00:1::41"];
-  const config = { ...everywhere, egresses: egress === undefined ? [] : [{ ...egress, peers }] };
-  await client.apply(config);
-  expect(await client.check(config)).toEqual([]);
+test("nothing differs once it is applied, whatever Egresses ask for and the addresses of gateways are", async () => {
+  const peers = fc.constantFrom(["10.1.0.40", "10.1.0.41", "fd00:1::40", "fd00:1::41"], ["10.1.0.41"], []);
+  const property = fc.asyncProperty(situation, peers, async ({ carriers, clusterRanges }, others) => {
+    const egresses = carriers.map(({ name, destinations, excluded }, index) => {
+      const address = `10.1.0.${200 + index}`;
+      const gateway = { ipv4: address };
+      return { ...egress(), name, destinations, excluded, gateway, peers: [address, ...others] };
+    });
+    const config = { ...everywhere, egresses, clusterRanges };
+    await client.apply(config);
+    expect(await client.check(config)).toEqual([]);
+  });
+  await fc.assert(property, { numRuns: 5, endOnFailure: true });
   await client.apply(everywhere);
 });
 
