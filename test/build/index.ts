@@ -26,14 +26,14 @@ export async function buildPrograms(): Promise<readonly string[]> {
   const steps = [
     ...PROGRAMS.map(({ workspace, entry }) => ({
       name: workspace,
-      stamp: stampOf(workspace),
+      stamp: join(ROOT, workspace, "dist/bundle.stamp"),
       inputs: [...LIBRARIES.concat(workspace).map((name) => join(ROOT, name, "src")), ...toolchain()],
       outputs: [join(ROOT, workspace, "dist/bundle/main.js")],
       run: () => bundleProgram(join(ROOT, workspace, entry), join(ROOT, workspace, "dist/bundle")),
     })),
     {
       name: "CNI plugin",
-      stamp: stampOf("cni-plugin"),
+      stamp: join(ROOT, "client-sidecar/dist/plugin.stamp"),
       inputs: [
         join(ROOT, "client-sidecar/src/cni"),
         join(ROOT, "client-sidecar/src/state"),
@@ -50,8 +50,4 @@ export async function buildPrograms(): Promise<readonly string[]> {
 
 function toolchain(): string[] {
   return [join(ROOT, "package-lock.json"), import.meta.dirname];
-}
-
-function stampOf(name: string): string {
-  return join(ROOT, "node_modules/.cache/egress-nat", name);
 }
