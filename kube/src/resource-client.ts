@@ -147,20 +147,20 @@ export class ResourceClient<T extends KubeObject> {
    * Apply by itself, forced or not, lets fields alone that it does not name, and they may contradict it: a disruption
    * budget cannot have minAvailable and maxUnavailable, a Service no two ports of one name.
    *
-   * @returns whether there was anything to take
+   * @param reference with the version of the object that was looked at
+   * @returns the object then; undefined where there was nothing to take
+   * @throws KubeError Conflict where it is not that version any more
    */
   async takeOver(
-    reference: ObjectReference,
+    { resourceVersion, ...reference }: ObjectReference & { readonly resourceVersion: string },
     options: CallOptions & Pick<ApplyOptions, "fieldManager">,
-  ): Promise<boolean> {
+  ): Promise<T | undefined> {
     const { fieldManager, signal } = options;
     const path = this.#path(reference);
     const { metadata } = await this.#transport.request<KubeObject>({ method: "GET", path, signal });
     const managedFields = takenOver(metadata.managedFields, fieldManager);
-    if (managedFields === undefined) return false;
-    const { resourceVersion } = metadata;
-    await this.patch(reference, { metadata: { resourceVersion, managedFields } }, { signal });
-    return true;
+    if (managedFields === undefined) return undefined;
+    return this.patch(reference, { metadata: { resourceVersion, managedFields } }, { signal });
   }
 
   #apply(object: Desired<T>, subresource: string | undefined, options: ApplyOptions): Promise<T> {

@@ -25,7 +25,7 @@ import type { ClusterRangesWorld } from "./cluster-ranges/reconcile.ts";
 import { NodeHead } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { FIELD_MANAGER } from "./egress/field-manager.ts";
-import { type ObservedChildren, parseChild } from "./egress/observed.ts";
+import { type ObservedChild, type ObservedChildren, parseChild } from "./egress/observed.ts";
 import type { EgressWorld } from "./egress/reconcile.ts";
 import { SliceHead, type SliceWorld } from "./slices/orphans.ts";
 
@@ -59,22 +59,35 @@ export function egressWorld(
     read: (child, egress, signal) => found(clients[child].get(egress.metadata, { signal })),
     create: (child, manifest, signal) =>
       clients[child].createByApply(manifest, { fieldManager: FIELD_MANAGER, signal }),
-    apply: async (child, manifest, force, signal) => {
+    apply: async (child, manifest, seen, signal) => {
       const client = clients[child];
-      const options = { fieldManager: FIELD_MANAGER, force, signal };
+      const options = { fieldManager: FIELD_MANAGER, force: seen !== undefined, signal };
+      const applyTo = (version: ObservedChild | undefined) => {
+        const { resourceVersion } = version?.metadata ?? {};
+        return client.apply({ ...manifest, metadata: { ...manifest.metadata, resourceVersion } }, options);
+      };
       try {
-        return await client.apply(manifest, options);
+        return await applyTo(seen);
       } catch (error) {
         // The Egress may be at fault, or what somebody has added to the child by hand.
-        if (!force || !hasCode(error, "Invalid") || !(await client.takeOver(manifest.metadata, options)))
-          throw error;
-        return client.apply(manifest, options);
+        if (seen === undefined || !hasCode(error, "Invalid")) throw error;
+        const takenOver = await client.takeOver(seen.metadata, options);
+        if (takenOver === undefined) throw error;
+        return applyTo(takenOver);
       }
     },
-    scale: ({ metadata }, replicas, signal) =>
-      clients.deployment.patch(metadata, { spec: { replicas } }, { signal }),
-    delete: (child, { metadata }, signal) =>
-      gone(clients[child].delete(metadata, { preconditions: { uid: metadata.uid }, signal })),
+    scale: ({ metadata }, replicas, signal) => {
+      const { resourceVersion } = metadata;
+      return clients.deployment.patch(
+        metadata,
+        { metadata: { resourceVersion }, spec: { replicas } },
+        { signal },
+      );
+    },
+    delete: (child, { metadata }, signal) => {
+      const { uid, resourceVersion } = metadata;
+      return gone(clients[child].delete(metadata, { preconditions: { uid, resourceVersion }, signal }));
+    },
     announce: ({ metadata: { name, namespace, uid } }, announcement) => {
       const regarding = {
         apiVersion: apiVersion(EGRESS_RESOURCE),
@@ -149,11 +162,11 @@ async function found<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Gone already, or replaced by another of that name: either way it is not there any more. */
+/** By whomever. @throws KubeError Conflict where it is not the version that was looked at */
 async function gone(deleting: Promise<void>): Promise<void> {
   try {
     await deleting;
   } catch (error) {
-    if (!hasCode(error, "NotFound") && !hasCode(error, "Conflict")) throw error;
+    if (!hasCode(error, "NotFound")) throw error;
   }
 }

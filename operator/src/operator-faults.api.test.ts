@@ -240,6 +240,27 @@ describe("watches", () => {
     expect(await idleWrites(play, operator)).toEqual([]);
   });
 
+  test("that are behind: what was taken from the operator meanwhile, it does not take back", async () => {
+    await play.createEgress("nat");
+    await caughtUp(play);
+    proxy.faultOf = ({ isWatch, path }) => (isWatch && path.endsWith("/deployments") ? "silence" : undefined);
+    proxy.dropWatches();
+    await play.patch(deployment, "nat", { metadata: { ownerReferences: null } });
+    const before = proxy.askedFor("PATCH", "/deployments/nat").length;
+    await play.patchEgress("nat", { replicas: 2 });
+    await expect
+      .poll(() => proxy.askedFor("PATCH", "/deployments/nat").length, eventually)
+      .toBeGreaterThan(before + 1);
+    expect((await play.get(deployment, "nat"))?.metadata.ownerReferences).toBeUndefined();
+    proxy.faultOf = () => undefined;
+    proxy.dropWatches();
+    await expect
+      .poll(() => play.conditions("nat"), eventually)
+      .toMatchObject({ Degraded: "True NameConflict" });
+    await expectAsFresh(play);
+    expect(await idleWrites(play, operator)).toEqual([]);
+  });
+
   test("that are cut off until their history is gone: what happened meanwhile is made good", async () => {
     for (const name of ["kept", "replaced", "removed", "damaged"]) await play.createEgress(name);
     await caughtUp(play);

@@ -14,7 +14,12 @@ const DIGEST_ANNOTATION = "coil.cybozu.com/applied-digest";
 export type Step =
   /** Nothing of that name is known. */
   | { readonly action: "create"; readonly child: ChildKind; readonly manifest: Manifest }
-  | { readonly action: "update"; readonly child: ChildKind; readonly manifest: Manifest }
+  | {
+      readonly action: "update";
+      readonly child: ChildKind;
+      readonly manifest: Manifest;
+      readonly observed: ObservedChild;
+    }
   /** Gateways would be replaced, and nobody but the operator itself wants it: when its turn has come. */
   | { readonly action: "upgrade"; readonly child: "deployment"; readonly manifest: Manifest }
   | { readonly action: "delete"; readonly child: ChildKind; readonly observed: ObservedChild }
@@ -91,11 +96,10 @@ function planChild(
   if (belongsToPredecessor(egress, observed)) return [{ action: "await", child }];
   if (!belongsTo(egress, observed)) return [{ action: "yield", child, observed }];
   if (isAsWanted(observed, manifest)) return [];
-  if (child !== "deployment") return [{ action: "update", child, manifest }];
+  if (child !== "deployment") return [{ action: "update", child, manifest, observed }];
   // One that has lost its annotations is repaired at once, as whatever else was changed by hand.
   const isKnown = observed.metadata.annotations?.[DIGEST_ANNOTATION] !== undefined;
   if (isKnown && isUpgrade(egress, observed, manifest)) return [{ action: "upgrade", child, manifest }];
-  return [
-    { action: "update", child, manifest: isMarked(observed, manifest) ? asUpgrade(manifest) : manifest },
-  ];
+  const marked = isMarked(observed, manifest) ? asUpgrade(manifest) : manifest;
+  return [{ action: "update", child, manifest: marked, observed }];
 }

@@ -58,20 +58,26 @@ export interface EgressWorld {
     manifest: Manifest,
     signal: AbortSignal,
   ): Promise<NonNullable<ObservedChildren[K]>>;
-  /** Server-side apply. @param force whether fields of other managers are taken */
+  /**
+   * Server-side apply.
+   *
+   * @param seen what was looked at, whose fields are taken from other managers; undefined: nothing of that name
+   * @throws KubeError Conflict where it is not what was looked at any more
+   */
   apply<K extends ChildKind>(
     child: K,
     manifest: Manifest,
-    force: boolean,
+    seen: ObservedChildren[K],
     signal: AbortSignal,
   ): Promise<NonNullable<ObservedChildren[K]>>;
-  /** Sets how many gateways there should be, and changes nothing else. */
+  /** Sets how many gateways there should be, and changes nothing else. @throws KubeError Conflict as {@link apply} */
   scale(
     deployment: ObservedDeployment,
     replicas: number,
     signal: AbortSignal,
   ): Promise<NonNullable<ObservedChildren["deployment"]>>;
   readonly upgradeTurns: Pick<UpgradeTurns, "take" | "giveBack">;
+  /** @throws KubeError Conflict as {@link apply} */
   delete(child: ChildKind, observed: ObservedChild, signal: AbortSignal): Promise<void>;
   /** @throws KubeError Conflict where it is not this version of the Egress any more */
   writeStatus(egress: StoredEgress, status: EgressStatus, signal: AbortSignal): Promise<void>;
@@ -267,7 +273,7 @@ async function attemptUpgrade(
   }
   try {
     const manifest = isAvailable ? asUpgrade(step.manifest) : step.manifest;
-    const result = await world.apply("deployment", manifest, true, signal);
+    const result = await world.apply("deployment", manifest, deployment, signal);
     logger.info({ kind: CHILD_RESOURCES.deployment.kind, action: step.action }, "step taken");
     return { step, result };
   } catch (error) {
@@ -297,7 +303,7 @@ async function takeStep(
       return undefined;
     }
     case "update":
-      return world.apply(child, step.manifest, true, signal);
+      return world.apply(child, step.manifest, step.observed, signal);
     case "create": {
       // Without our label an object is in no store, and apply would take it over.
       try {
@@ -310,7 +316,7 @@ async function takeStep(
         throw new NameConflict(egress, child, existing);
       // Of an earlier attempt whose answer was lost.
       if (existing !== undefined && isAsWanted(existing, step.manifest)) return existing;
-      return world.apply(child, step.manifest, existing !== undefined, signal);
+      return world.apply(child, step.manifest, existing, signal);
     }
   }
 }
