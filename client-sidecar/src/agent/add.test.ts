@@ -49,7 +49,13 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
     for (const address of state.trustedAddresses()) if (!held.has(address)) state.removeTrusted(address);
   };
   const egressOf = ({ name }: { readonly name: string }) => ({ ...NAT, metadata: { ...NAT.metadata, name } });
-  const view = { egress: egressOf, gateways: () => [], hasEgressIn: () => true, clusterRanges: [] };
+  const view = {
+    egress: egressOf,
+    gateways: () => [],
+    knowsGateways: () => true,
+    hasEgressIn: () => true,
+    clusterRanges: [],
+  };
   const recordEvent = vi.fn<RecordPodEvent>();
   const shared = { registry, view, networks, recordEvent, metrics, logger };
   const adder = new Adder({

@@ -561,6 +561,9 @@ describe("a running client", () => {
     // As an operator left it that does not say which Service it is: whose it is by name counts.
     await patch(EGRESS_RESOURCE, "nat", { status: { serviceUID: null } }, "status");
     await eventually(() => expect(peers()).toEqual(["10.96.0.10", GATEWAY, OTHER_GATEWAY]));
+    // As the operator leaves it where the Service of that name is somebody else's.
+    await patch(EGRESS_RESOURCE, "nat", { status: { serviceIPs: [] } }, "status");
+    await eventually(() => expect(peers()).toEqual([]));
   });
 
   it("follows the networks of the cluster, and keeps to what was last known of them", async () => {

@@ -47,6 +47,8 @@ export type Gateway = Pick<Endpoint, "name" | "addresses" | "ready" | "serving">
 export interface EgressView {
   egress(reference: EgressReference): StoredEgress | undefined;
   gateways(reference: EgressReference): readonly Gateway[];
+  /** Whether {@link gateways} are all: where no EndpointSlice tells of them, some may serve all the same. */
+  knowsGateways(reference: EgressReference): boolean;
   hasEgressIn(namespace: string): boolean;
   /** CIDRs of pods, Services and nodes. */
   readonly clusterRanges: readonly string[];
@@ -87,11 +89,13 @@ export class CachedEgressView implements EgressView {
     return this.#egresses.get(egressKey(reference));
   }
 
-  gateways({ namespace, name }: EgressReference): readonly Gateway[] {
-    const slices = this.#endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`);
-    // An operator that is older than this agent does not say which Service it is, but its name.
-    const uid = this.egress({ namespace, name })?.status?.serviceUID;
-    return mergeEndpoints(slices.filter((slice) => isOfService(slice, { name, uid })));
+  gateways(reference: EgressReference): readonly Gateway[] {
+    return mergeEndpoints(this.#endpointSlicesOf(reference));
+  }
+
+  knowsGateways(reference: EgressReference): boolean {
+    // A Service without pods has an EndpointSlice that is empty. That of an Egress that is gone goes with it.
+    return this.egress(reference) === undefined || this.#endpointSlicesOf(reference).length > 0;
   }
 
   hasEgressIn(namespace: string): boolean {
@@ -129,5 +133,15 @@ export class CachedEgressView implements EgressView {
         if (name !== undefined) listener({ namespace: metadata.namespace, name });
       }
     });
+  }
+
+  #endpointSlicesOf({ namespace, name }: EgressReference): readonly EndpointSlice[] {
+    const egress = this.egress({ namespace, name });
+    const { serviceUID: uid, serviceIPs = [] } = egress?.status ?? {};
+    // An Egress whose Service is still to be made has none, though somebody else's may have its name.
+    if (egress !== undefined && uid === undefined && serviceIPs.length === 0) return [];
+    // An operator that is older than this agent does not say which Service it is, but its name.
+    const slices = this.#endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`);
+    return slices.filter((slice) => isOfService(slice, { name, uid }));
   }
 }

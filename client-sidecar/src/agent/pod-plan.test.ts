@@ -32,6 +32,7 @@ function viewOf(object: StoredEgress | undefined, gateways: readonly Gateway[]):
   return {
     egress: () => object,
     gateways: () => gateways,
+    knowsGateways: () => true,
     hasEgressIn: () => true,
     clusterRanges: CLUSTER_RANGES,
   };

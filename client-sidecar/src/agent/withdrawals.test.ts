@@ -24,6 +24,7 @@ let state: NodeState;
 let registry: ClientRegistry;
 let tombstones: Tombstones;
 let gateways: Gateway[];
+let knowsGateways: boolean;
 let answer: Answer;
 /** Who was a client whenever the slice was written. */
 let written: string[][];
@@ -36,7 +37,7 @@ beforeEach(() => {
   state = new NodeState(locationsIn(folder));
   registry = new ClientRegistry(state, logger);
   tombstones = new Tombstones(state, logger);
-  [gateways, answer, written] = [[GATEWAY], "silent", []];
+  [gateways, knowsGateways, answer, written] = [[GATEWAY], true, "silent", []];
   withdrawals = new Withdrawals({
     ...{ tombstones, registry, logger },
     writer: {
@@ -45,7 +46,7 @@ beforeEach(() => {
         return { uid: "slice", generation: 2 };
       },
     },
-    view: { gateways: () => gateways },
+    view: { gateways: () => gateways, knowsGateways: () => knowsGateways },
     asker: { ask: async () => answer },
   });
   ended = new AbortController();
@@ -83,6 +84,20 @@ describe("the address of a client that has ended", () => {
     await vi.waitFor(() => expect(written).not.toEqual([]), EVENTUALLY);
     expect(state.isTrusted(ADDRESS)).toBe(true);
     gateways = [];
+    await vi.waitFor(() => expect(state.isTrusted(ADDRESS)).toBe(false), EVENTUALLY);
+  });
+
+  it("waits while it is not known which gateways there are, which the log says", async () => {
+    const warned = vi.spyOn(logger, "warn");
+    [gateways, knowsGateways] = [[], false];
+    withdrawals.scan();
+    await vi.waitFor(() => expect(warned).toHaveBeenCalledOnce(), EVENTUALLY);
+    expect(warned.mock.calls[0]?.[0]).toMatchObject({
+      address: ADDRESS,
+      err: { message: "gateways may still trust it: any of Egress internet/nat" },
+    });
+    expect(state.isTrusted(ADDRESS)).toBe(true);
+    knowsGateways = true;
     await vi.waitFor(() => expect(state.isTrusted(ADDRESS)).toBe(false), EVENTUALLY);
   });
 

@@ -5,7 +5,7 @@ import type { Logger } from "@egress-nat/program";
 import type { EgressReference } from "../state/record.ts";
 import { type Asker, holders } from "./acknowledgement.ts";
 import type { ClientRegistry } from "./client-registry.ts";
-import type { EgressView } from "./egress-view.ts";
+import { type EgressView, egressKey } from "./egress-view.ts";
 import type { SliceWriter } from "./slice-writer.ts";
 import type { Tombstones } from "./tombstones.ts";
 
@@ -19,7 +19,7 @@ export interface WithdrawalsOptions {
   readonly tombstones: Pick<Tombstones, "addresses" | "get" | "remove">;
   readonly registry: Pick<ClientRegistry, "forgetBuried">;
   readonly writer: Pick<SliceWriter, "write">;
-  readonly view: Pick<EgressView, "gateways">;
+  readonly view: Pick<EgressView, "gateways" | "knowsGateways">;
   readonly asker: Pick<Asker, "ask">;
   readonly logger: Logger;
 }
@@ -84,9 +84,12 @@ export class Withdrawals {
     const { writer, view, asker } = this.#options;
     const version = await writer.write(egress);
     if (version === undefined) return [];
-    let names: readonly string[] = view.gateways(egress).map(({ name }) => name);
-    do names = await holders(asker, view.gateways(egress), version, until).catch(() => names);
-    while (names.length > 0 && (await pause(POLL_MS, until)));
-    return names.map((name) => `${egress.namespace}/${name}`);
+    let names: readonly string[] = [`any of Egress ${egressKey(egress)}`];
+    do {
+      if (!view.knowsGateways(egress)) continue;
+      const held = await holders(asker, view.gateways(egress), version, until).catch(() => undefined);
+      names = held?.map((name) => `${egress.namespace}/${name}`) ?? names;
+    } while (names.length > 0 && (await pause(POLL_MS, until)));
+    return names;
   }
 }
