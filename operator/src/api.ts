@@ -50,6 +50,7 @@ export function egressWorld(
 
   return {
     ...parts,
+    failingSince: new Map(),
     egress: (key) => caches.egresses.store.get(key),
     children: (key) => caches.childrenOf(key),
     gateways: (key) => caches.gatewaysOf(key),

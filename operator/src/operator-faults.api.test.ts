@@ -1,4 +1,4 @@
-import { EGRESS_RESOURCE } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type Resource, type Transport } from "@egress-nat/kube";
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { Etcd } from "../../kube/src/testing/etcd.ts";
@@ -142,6 +142,40 @@ describe("an apiserver that fails", () => {
     expect(await idleWrites(play, operator)).toEqual([]);
     expect(await play.events("unlucky")).not.toContain("Warning ChildRefused");
     expect(await play.events("unlucky")).toContain("Normal Created");
+  });
+
+  test("once, at a change that its author makes while upgrades are paused: it is no upgrade at the next try", async () => {
+    await play.createEgress("held");
+    await play.patch(EGRESS_RESOURCE, "held", {
+      metadata: { annotations: { [PAUSE_ROLLOUT_ANNOTATION]: "true" } },
+    });
+    await caughtUp(play);
+    const before = proxy.askedFor("PATCH", "/deployments/held").length;
+    proxy.faultOf = (asked) =>
+      isPatch(asked, "/deployments/held") &&
+      proxy.askedFor("PATCH", "/deployments/held").length === before + 1
+        ? { status: 500, reason: "InternalError" }
+        : undefined;
+    await play.patchEgress("held", { template: { metadata: { labels: { team: "network" } } } });
+    const team = async () => (await play.child("deployment", "held")).spec.template.metadata.labels.team;
+    await expect.poll(team, eventually).toBe("network");
+    await expectAsFresh(play);
+  });
+
+  test("for long, at one child: the Egress says so, until it is made", async () => {
+    proxy.faultOf = (asked) =>
+      isPatch(asked, "/services/hopeless") ? { status: 500, reason: "InternalError" } : undefined;
+    await play.createEgress("hopeless");
+    await expect
+      .poll(() => play.conditions("hopeless"), eventually)
+      .toMatchObject({ Degraded: "False AsExpected", Progressing: "True Retrying" });
+    await expect
+      .poll(() => play.conditions("hopeless"), { ...eventually, timeout: 60_000 })
+      .toMatchObject({ Degraded: "True ChildRefused", Ready: "False ChildRefused" });
+    proxy.faultOf = () => undefined;
+    await play.patchEgress("hopeless", { replicas: 2 });
+    await expectAsFresh(play);
+    expect(await idleWrites(play, operator)).toEqual([]);
   });
 
   test("by saying nothing to a write: it is sent again, and others do not wait for it", async () => {

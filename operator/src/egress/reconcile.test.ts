@@ -39,7 +39,9 @@ const notFound = new KubeError("PATCH: 404 NotFound", { code: "NotFound", status
 class FakeWorld implements EgressWorld {
   readonly applied: string[] = [];
   readonly statuses: EgressStatus[] = [];
-  readonly #failures: Readonly<Record<string, KubeError>>;
+  readonly failingSince = new Map<string, number>();
+  time = Date.parse("2026-01-02T03:04:05Z");
+  failures: Readonly<Record<string, KubeError>>;
   readonly #egress: Egress;
   readonly #children: ObservedChildren;
 
@@ -48,7 +50,7 @@ class FakeWorld implements EgressWorld {
     egress: Egress = anEgress({}),
     children: ObservedChildren = NO_CHILDREN,
   ) {
-    this.#failures = failures;
+    this.failures = failures;
     this.#egress = egress;
     this.#children = children;
   }
@@ -109,11 +111,11 @@ class FakeWorld implements EgressWorld {
   announce() {}
 
   now() {
-    return "2026-01-02T03:04:05Z";
+    return new Date(this.time).toISOString();
   }
 
   #fail(what: string) {
-    if (this.#failures[what] !== undefined) throw this.#failures[what];
+    if (this.failures[what] !== undefined) throw this.failures[what];
   }
 }
 
@@ -168,6 +170,35 @@ describe("reconciling an Egress", () => {
     await expect(reconcile(world)).rejects.toBe(passing);
     expect(world.applied).toContain("deployment");
     expect(degraded(world)).toBe("AsExpected");
+  });
+
+  describe("with a failure of the API server that should pass", () => {
+    const after = async (world: FakeWorld, ms: number, failures: Readonly<Record<string, KubeError>>) => {
+      world.time += ms;
+      world.failures = failures;
+      await reconcile(world).catch(() => undefined);
+      return degraded(world);
+    };
+
+    test("says so when it does not pass, and until it has", async () => {
+      const world = new FakeWorld();
+      expect(await after(world, 0, { service: passing })).toBe("AsExpected");
+      expect(await after(world, 14_000, { service: passing })).toBe("AsExpected");
+      expect(await after(world, 1_000, { service: passing })).toBe("ChildRefused");
+      expect(world.statuses.at(-1)?.conditions?.find(({ type }) => type === "Degraded")?.message).toBe(
+        passing.message,
+      );
+      expect(await after(world, 1_000, { service: passing })).toBe("ChildRefused");
+      expect(await after(world, 60_000, {})).toBe("AsExpected");
+      expect(await after(world, 60_000, { service: passing })).toBe("AsExpected");
+    });
+
+    test("does not take the first one after an outage for one that lasts", async () => {
+      const world = new FakeWorld();
+      await after(world, 0, { service: passing });
+      await after(world, 30_000, { service: unreachable });
+      expect(await after(world, 30_000, { service: passing })).toBe("AsExpected");
+    });
   });
 
   test("looks again when the Egress has changed before its status is written", async () => {

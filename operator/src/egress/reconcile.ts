@@ -36,6 +36,9 @@ const TURN_RECHECK_MS = 30_000;
 
 const INTERNAL_ERROR = 500;
 
+/** An election of etcd is over by then, and an API server has started. */
+const LASTING_MS = 15_000;
+
 /** What the reconciler sees and does; all of it is injected. */
 export interface EgressWorld {
   egress(key: string): StoredEgress | undefined;
@@ -76,6 +79,8 @@ export interface EgressWorld {
     replicas: number,
     signal: AbortSignal,
   ): Promise<NonNullable<ObservedChildren["deployment"]>>;
+  /** In milliseconds, by the Egress's key: since when each look at it has met a failure that should pass. */
+  readonly failingSince: Map<string, number>;
   readonly upgradeTurns: Pick<UpgradeTurns, "take" | "giveBack">;
   /** @throws KubeError Conflict as {@link apply} */
   delete(child: ChildKind, observed: ObservedChild, signal: AbortSignal): Promise<void>;
@@ -91,8 +96,10 @@ interface Applied {
   readonly children: ObservedChildren;
   readonly created: readonly string[];
   readonly problems: readonly Problem[];
-  /** By the API server, or its failure: nothing but a new try tells when it would accept. */
+  /** By the API server: nothing but a new try tells when it would accept. */
   readonly refusal: KubeError | undefined;
+  /** Of the API server by itself, which should pass. */
+  readonly failures: readonly KubeError[];
   /** Why the gateways are not upgraded yet. */
   readonly hold: Hold | undefined;
 }
@@ -103,6 +110,7 @@ interface Attempt {
   readonly result: ObservedChild | undefined;
   readonly problem?: Problem;
   readonly refusal?: KubeError;
+  readonly failure?: KubeError;
   readonly hold?: Hold;
 }
 
@@ -120,6 +128,8 @@ export async function reconcileEgress(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const egress = world.egress(key);
+  const failingSince = world.failingSince.get(key);
+  world.failingSince.delete(key);
   // The garbage collector removes the children of what is gone.
   if (egress === undefined || egress.metadata.deletionTimestamp !== undefined) return done;
 
@@ -127,18 +137,21 @@ export async function reconcileEgress(
   const applied = isInvalid(egress)
     ? leftAlone(egress, observed)
     : await takeSteps(egress, observed, planChildren(egress, observed, settings), world, logger, signal);
+  const now = world.now();
+  const { failures, problems, hold } = withLastingFailures(applied, failingSince, Date.parse(now));
+  if (applied.failures.length > 0) world.failingSince.set(key, failingSince ?? Date.parse(now));
 
   const { deployment, service } = applied.children;
   const seen = {
-    ...{ deployment, service, problems: applied.problems },
+    ...{ deployment, service, problems, failure: failures[0]?.message, hold },
     ...{ gateways: world.gateways(key), gatewayReasons: world.gatewayReasons(key) },
-    ...{ clients: world.clients(key), hold: applied.hold },
+    clients: world.clients(key),
     isOutside: (address: string) => world.isOutside(address),
     allowedNamespaces:
       allowedNamespaces(egress, world.namespaces()) ??
       (isInvalid(egress) ? egress.status?.allowedNamespaces : undefined),
   };
-  const status = egressStatus(egress, seen, world.now());
+  const status = egressStatus(egress, seen, now);
   let conflict: KubeError | undefined;
   if (!isDeepStrictEqual(status, egress.status)) {
     conflict = await writeStatus(egress, status, world, logger, signal);
@@ -151,9 +164,10 @@ export async function reconcileEgress(
     world.announce(egress, announcement);
   }
   if (conflict !== undefined) throw conflict;
-  if (applied.refusal !== undefined) throw applied.refusal;
-  if (applied.problems.length > 0) return requeueAfter(CONFLICT_RECHECK_MS);
-  return applied.hold === "UpgradeWaits" ? requeueAfter(TURN_RECHECK_MS) : done;
+  const [error = applied.refusal] = applied.failures;
+  if (error !== undefined) throw error;
+  if (problems.length > 0) return requeueAfter(CONFLICT_RECHECK_MS);
+  return hold === "UpgradeWaits" ? requeueAfter(TURN_RECHECK_MS) : done;
 }
 
 /** Children of an Egress that is not understood: nothing that serves is changed for what may be meant otherwise. */
@@ -165,8 +179,15 @@ function leftAlone(egress: InvalidEgress, observed: ObservedChildren): Applied {
     children: { ...NO_CHILDREN, ...Object.fromEntries(own) },
     created: [],
     problems: [],
-    ...{ refusal: undefined, hold: undefined },
+    ...{ refusal: undefined, failures: [], hold: undefined },
   };
+}
+
+/** What should pass by itself and has not for long enough is a problem. @param failingSince before this look, as `now` */
+function withLastingFailures(applied: Applied, failingSince: number | undefined, now: number): Applied {
+  if (failingSince === undefined || now - failingSince < LASTING_MS) return applied;
+  const problems = applied.failures.map(({ message }) => ({ reason: "ChildRefused", message }));
+  return { ...applied, problems: [...applied.problems, ...problems], failures: [] };
 }
 
 /**
@@ -188,14 +209,15 @@ async function takeSteps(
     ...(await sideBySide(steps.filter(({ child }) => child === "deployment"))),
   ];
   const changed = Object.fromEntries(attempts.map(({ step, result }) => [step.child, result]));
-  const created = attempts.filter(({ step, refusal, problem }) => {
-    return step.action === "create" && refusal === undefined && problem === undefined;
+  const created = attempts.filter(({ step, problem, failure }) => {
+    return step.action === "create" && problem === undefined && failure === undefined;
   });
   return {
     children: { ...observed, ...changed },
     created: created.map(({ step }) => CHILD_RESOURCES[step.child].kind),
     problems: attempts.flatMap(({ problem }) => problem ?? []),
     refusal: attempts.find(({ refusal }) => refusal !== undefined)?.refusal,
+    failures: attempts.flatMap(({ failure }) => failure ?? []),
     hold: attempts.find(({ hold }) => hold !== undefined)?.hold,
   };
 }
@@ -226,7 +248,7 @@ async function attemptStep(
     }
     if (!(error instanceof KubeError)) throw error;
     if (error.status === INTERNAL_ERROR && !isOfWebhook(error))
-      return { step, result: observed[child], refusal: error };
+      return { step, result: observed[child], failure: error };
     if (!isAboutTheChild(error)) throw error;
     const problem = { reason: "ChildRefused", message: error.message } as const;
     return { step, result: observed[child], problem, refusal: error };

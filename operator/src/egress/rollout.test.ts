@@ -33,9 +33,17 @@ test.each<[string, boolean, Egress, string]>([
   ["another image for no gateways", false, anEgress({ replicas: 0 }, SEEN), "gateway:2"],
   ["another template of its author", false, anEgress(TEMPLATE, UNSEEN), "gateway:1"],
   ["another template of its author, and another image", false, anEgress(TEMPLATE, UNSEEN), "gateway:2"],
+  ["another template of its author that was tried before", false, anEgress(TEMPLATE, SEEN), "gateway:1"],
   ["another drain time", false, anEgress({ drainTimeoutSeconds: 1 }, UNSEEN), "gateway:2"],
 ])("%s: that it is the operator's own wish is %s", (_, expected, egress, image) => {
   expect(isUpgrade(egress, live(deploymentOf(anEgress({}))), deploymentOf(egress, image))).toBe(expected);
+});
+
+test("what an author says nothing of is the same in every release", () => {
+  // Another digest would make the next release a change by the authors of all Egresses, and replace all gateways at once.
+  expect(deploymentOf(anEgress({})).metadata.annotations).toMatchObject({
+    "coil.cybozu.com/authored-digest": "jo_Smu4jsUMg21L5Q16vAguQ5Sg",
+  });
 });
 
 test("what an earlier release has made is upgraded by turns, too", () => {

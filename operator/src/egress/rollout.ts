@@ -11,7 +11,10 @@ import type { ObservedChild, ObservedDeployment } from "./observed.ts";
 /** Of the pod template: gateways are replaced when it changes. */
 const TEMPLATE_ANNOTATION = "coil.cybozu.com/template-digest";
 
-/** Of what the author of the Egress has a say in, as far as gateways are replaced for it. */
+/**
+ * Of what the author of the Egress has a say in, as far as gateways are replaced for it. What a release adds to it has to
+ * leave the digest alone where the author says nothing of it: else that release is taken for the wish of all authors.
+ */
 const AUTHORED_ANNOTATION = "coil.cybozu.com/authored-digest";
 
 /** The template that the operator itself has brought: whoever starts anew knows by it whose turn it is. */
@@ -33,8 +36,8 @@ export function withCause(manifest: Manifest, { spec }: Egress): Manifest {
 /**
  * Whether to apply a manifest would replace gateways though their author has not asked for it.
  *
- * A Deployment that an earlier release has made does not say what it was made for. Then, and where a release adds a field
- * that counts, it tells that an operator has seen this spec before.
+ * A Deployment that an earlier release has made does not say what it was made for. Then it tells that an operator has seen
+ * this spec before.
  *
  * @param manifest of {@link withCause}
  */
@@ -42,8 +45,10 @@ export function isUpgrade(egress: Egress, { metadata }: ObservedChild, manifest:
   const { annotations: live = {} } = metadata;
   const { annotations: wanted = {} } = manifest.metadata;
   if (egress.spec.replicas === 0 || live[TEMPLATE_ANNOTATION] === wanted[TEMPLATE_ANNOTATION]) return false;
-  const isSpecSeen = egress.status?.observedGeneration === egress.metadata.generation;
-  return isSpecSeen || live[AUTHORED_ANNOTATION] === wanted[AUTHORED_ANNOTATION];
+  const authored = live[AUTHORED_ANNOTATION];
+  return authored === undefined
+    ? egress.status?.observedGeneration === egress.metadata.generation
+    : authored === wanted[AUTHORED_ANNOTATION];
 }
 
 /** The manifest, marked as one that the operator itself has brought. */

@@ -43,6 +43,7 @@ const NOTHING: StatusInput = {
   deployment: undefined,
   service: undefined,
   problems: [],
+  failure: undefined,
   hold: undefined,
   gateways: [],
   gatewayReasons: new Map(),
@@ -208,6 +209,35 @@ describe("the status of an Egress", () => {
       "Ready: False InvalidSpec",
       "Stalled: True InvalidSpec",
     ]);
+  });
+
+  test("says that the API server fails for the moment, and does not speak of a spec that is not applied yet", () => {
+    const egress = anEgress({}, { status: { observedGeneration: 6 } });
+    const failure = "PATCH: 500 InternalError: etcdserver: leader changed";
+    const input = { ...NOTHING, deployment: deployment(all(1)), service, failure };
+    const status = egressStatus(egress, input, NOW);
+    expect(status.observedGeneration).toBe(6);
+    expect(status.conditions?.map(({ type, status, reason }) => `${type}: ${status} ${reason}`)).toEqual([
+      "Available: True GatewaysAvailable",
+      "Progressing: True Retrying",
+      "Degraded: False AsExpected",
+      "Ready: True GatewaysAvailable",
+      "Reconciling: True Retrying",
+    ]);
+    expect(status.conditions?.[1]?.message).toContain(failure);
+  });
+
+  test("says that gateways serve nobody while their Service has no address", () => {
+    const input = { ...NOTHING, deployment: deployment(all(2)) };
+    const status = egressStatus(anEgress({ replicas: 2 }), input, NOW);
+    const condition = (type: string) => status.conditions?.find((each) => each.type === type);
+    expect(condition("Available")).toMatchObject({
+      status: "False",
+      reason: "NoServiceAddress",
+      message:
+        "2 of 2 gateways are available; clients reach none of them, because their Service has no address",
+    });
+    expect(condition("Ready")).toMatchObject({ status: "False", reason: "NoServiceAddress" });
   });
 
   test("names a conflict", () => {

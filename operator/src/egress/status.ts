@@ -30,6 +30,8 @@ export interface StatusInput {
   readonly deployment: ObservedDeployment | undefined;
   readonly service: ObservedService | undefined;
   readonly problems: readonly Problem[];
+  /** Of the API server, at a child, that should pass by itself: what is seen of the children is not what is wanted. */
+  readonly failure: string | undefined;
   readonly hold: Hold | undefined;
   readonly gateways: readonly Endpoint[];
   /** Why gateways that are not ready say that they are not, by name. */
@@ -57,10 +59,9 @@ export function egressStatus(egress: StoredEgress, input: StatusInput, now: stri
     Degraded: degraded(problems),
   };
   const standard = standardConditions(findings.Available, findings.Progressing, problems);
-  // Whoever reads the list of allowed namespaces knows by it whether an Egress was ever understood.
-  const isRead = !isInvalid(egress) || egress.status?.observedGeneration !== undefined;
+  const observedGeneration = generationSeen(egress, input);
   return {
-    ...(isRead && { observedGeneration: egress.metadata.generation }),
+    ...(observedGeneration !== undefined && { observedGeneration }),
     conditions: Object.entries({ ...findings, ...standard }).map(([type, finding]) =>
       condition(egress, type, finding, now),
     ),
@@ -75,6 +76,13 @@ export function egressStatus(egress: StoredEgress, input: StatusInput, now: stri
     ...(service && { serviceUID: service.metadata.uid }),
     ...(allowedNamespaces && { allowedNamespaces: [...allowedNamespaces] }),
   };
+}
+
+/** Whoever reads the list of allowed namespaces knows by it whether an Egress was ever understood. */
+function generationSeen(egress: StoredEgress, { failure }: StatusInput): number | undefined {
+  const before = egress.status?.observedGeneration;
+  const isStill = failure !== undefined || (isInvalid(egress) && before === undefined);
+  return isStill ? before : egress.metadata.generation;
 }
 
 /** "None" is a headless Service's, and a Service that is being made has no addresses yet. */
@@ -102,6 +110,13 @@ function available(egress: StoredEgress, { deployment, service, allowedNamespace
         ]
       : []),
   ].join("; ");
+  if (serving > 0 && serviceIPs(service).length === 0) {
+    return {
+      status: "False",
+      reason: "NoServiceAddress",
+      message: `${message}; clients reach none of them, because their Service has no address`,
+    };
+  }
   if (serving > 0) return { status: "True", reason: "GatewaysAvailable", message };
   if (wanted > 0) return { status: "False", reason: "NoGateway", message };
   return {
@@ -111,9 +126,13 @@ function available(egress: StoredEgress, { deployment, service, allowedNamespace
   };
 }
 
-function progressing(egress: StoredEgress, { deployment, hold }: StatusInput): Finding {
+function progressing(egress: StoredEgress, { deployment, failure, hold }: StatusInput): Finding {
   if (isInvalid(egress)) {
     return { status: "False", reason: "InvalidSpec", message: "nothing is changed until spec is understood" };
+  }
+  if (failure !== undefined) {
+    const message = `the API server fails to apply what is wanted, and is asked again: ${failure}`;
+    return { status: "True", reason: "Retrying", message };
   }
   const wanted = egress.spec.replicas;
   if (deployment === undefined) {
