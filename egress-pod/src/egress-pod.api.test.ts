@@ -265,6 +265,31 @@ test("an Egress that it does not understand any more is served by what was last 
   expect(kernel.config?.destinations).toEqual(["198.51.100.0/24"]);
 });
 
+test("an Egress that was deleted and made anew, and is not understood, is not served as the former one was", async () => {
+  await createEgress();
+  const slice = await putSlice("n1", ["10.244.1.2"]);
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  // It is busy while the Egress is replaced, so that it sees only what comes of it.
+  const { promise, resolve } = Promise.withResolvers<void>();
+  kernel.held = promise;
+  kernel.differences = [{ object: "rule", text: "ip rule 2000 is missing" }];
+  suspect({ elements: true });
+  await vi.waitFor(() => expect(pod.ready().reasons.join()).toMatch(/rule 2000/), SOON);
+  await asEarlierRelease(transport, async () => {
+    await egresses().delete({ namespace, name: "internet" });
+    await createEgress({ destinations: [NO_NETWORK] }).catch((error: unknown) =>
+      expect(error).toBeInstanceOf(ZodError),
+    );
+  });
+  await vi.waitFor(() => expect(pod.ready().reasons.join()).toMatch(/is not understood/), SOON);
+  expect(kernel.addresses).toEqual(["10.244.1.2"]);
+  resolve();
+  await vi.waitFor(() => expect(kernel.addresses).toEqual([]), SOON);
+  expect(applied(slice)).toBeUndefined();
+  expect(pod.ready().reasons).toEqual([expect.stringMatching(/is not understood/)]);
+});
+
 test("it serves clients of the namespaces that the operator has found to be allowed, and no others", async () => {
   await createEgress({ allowedNamespaces: {} });
   const slice = await putSlice("n1", ["10.244.1.2"]);

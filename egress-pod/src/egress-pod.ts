@@ -75,6 +75,8 @@ export class EgressPod {
   readonly #egresses = new Store<StoredEgress>();
   /** What it serves by: what was last understood of the Egress that is there. */
   #egress: GatewayEgress | undefined;
+  /** Whether a former process may have understood the Egress that is there: none has ended since this one started. */
+  #mayBeServed = true;
   readonly #slices = new Store<GatewaySlice>();
   readonly #egressReflector: Reflector<StoredEgress>;
   readonly #sliceReflector: Reflector<GatewaySlice>;
@@ -138,6 +140,7 @@ export class EgressPod {
     });
     this.#egresses.onChange(({ type, object }) => {
       this.#egress = type === "deleted" ? undefined : lastUnderstood(object, this.#egress);
+      if (type === "deleted") this.#mayBeServed = false;
       this.#tellIfInvalid(object);
       this.#queue.add(GATEWAY);
     });
@@ -224,7 +227,7 @@ export class EgressPod {
     const { addresses, logger, metrics } = this.#options;
     if (clusterRanges === undefined) return done;
     // It is there, and nobody knows what it says: what the kernel has from a former process stays.
-    if (egress === undefined && this.#stored !== undefined) return done;
+    if (egress === undefined && this.#stored !== undefined && this.#mayBeServed) return done;
     if (!this.#synced) {
       // Ten thousand clients take a while to arrive.
       if (egress !== undefined) await this.#sync.prepare(gatewayConfig(egress, clusterRanges, addresses));
