@@ -46,7 +46,7 @@ export function guardTable(input: GuardInput): NftTable {
     comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
     sets: FAMILIES.flatMap((family) => sets(family, input)),
     counters: REFUSAL_REASONS,
-    chains: [bypassChain(input.mark), ...guardChains(), ...arrivalChains(input)],
+    chains: [refuseChain(), bypassChain(input.mark), ...guardChains(), ...arrivalChains(input)],
   };
 }
 
@@ -112,16 +112,39 @@ function unique(list: readonly string[]): string[] {
   return [...new Set(list)];
 }
 
+function refuseChain(): NftChain {
+  return {
+    name: "refuse",
+    comment: "A program is told at once why it cannot connect.",
+    rules: [
+      {
+        text: `fib saddr type != local ${counted("rejected")} drop`,
+        comment: "from an address of somebody else, who would get the error and what it quotes",
+      },
+      {
+        text: `${counted("rejected")} reject with icmpx type admin-prohibited`,
+        comment: "an error to this host",
+      },
+    ],
+  };
+}
+
 function bypassChain({ mask, value }: Mark): NftChain {
   const keep = ~mask >>> 0;
   const setMark = `meta mark set meta mark and 0x${keep.toString(16)} or 0x${value.toString(16)}`;
   return {
     name: "bypass",
     comment: "Rule 1880 sends this mark to the main table.",
-    rules: perFamily(
-      (ip, v) => `${ip} daddr @originating${v} ${setMark} accept`,
-      "replies to inbound flows bypass the tunnel",
-    ),
+    rules: [
+      ...perFamily(
+        (ip, v) => `${ip} daddr @originating${v} tcp flags & (syn | ack) == syn goto refuse`,
+        "opens a connection: no reply, whatever conntrack has kept of somebody else's packets",
+      ),
+      ...perFamily(
+        (ip, v) => `${ip} daddr @originating${v} ${setMark} accept`,
+        "replies to inbound flows bypass the tunnel",
+      ),
+    ],
   };
 }
 
@@ -130,20 +153,6 @@ const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 
 function guardChains(): NftChain[] {
   return [
-    {
-      name: "refuse",
-      comment: "A program is told at once why it cannot connect.",
-      rules: [
-        {
-          text: `fib saddr type != local ${counted("rejected")} drop`,
-          comment: "from an address of somebody else, who would get the error and what it quotes",
-        },
-        {
-          text: `${counted("rejected")} reject with icmpx type admin-prohibited`,
-          comment: "an error to this host",
-        },
-      ],
-    },
     {
       name: "tunnel_output",
       comment: "Where the routes lead into a tunnel, or a socket is bound to one.",
@@ -177,10 +186,7 @@ function guardChains(): NftChain[] {
         { text: `oifgroup ${ANY_LINK} goto tunnel_output`, comment: "into a tunnel all the same" },
         { text: 'oifname "lo" goto loopback', comment: "this host" },
         // Not `ct direction original ... reject`: a packet that conntrack finds invalid has no direction.
-        ...perFamily(
-          (ip, v) => `ct direction reply ${ip} daddr @originating${v} accept`,
-          "replies to inbound flows",
-        ),
+        { text: "ct direction reply jump bypass", comment: "replies to inbound flows" },
         {
           text: "meta nfproto ipv6 exthdr rt exists goto refuse",
           comment: "to somebody who would send it on: where to, only its routing header says",
@@ -205,10 +211,14 @@ function arrivalChains({ config: { uplink }, port }: GuardInput): NftChain[] {
       name: "listeners",
       comment:
         "Conntrack keeps what passes here, and what a socket sends to where it came from is a reply from then on: so " +
-        "nothing stays of a datagram that nobody listens for. Nobody is told either: the error would have no flow, and " +
-        "take the tunnel.",
+        "nothing stays of what nobody listens for. Of a datagram nobody is told either: the error would have no flow, " +
+        "and take the tunnel. A reset is a reply.",
       rules: [
         { text: "socket transparent <= 1 accept", comment: "for a socket, whatever its kind" },
+        {
+          text: `meta l4proto tcp ${counted("unheard")} reject with tcp reset`,
+          comment: "for nobody: the kernel itself does not answer each segment by a reset",
+        },
         { text: `${counted("unheard")} drop`, comment: "for nobody" },
       ],
     },
@@ -220,9 +230,9 @@ function arrivalChains({ config: { uplink }, port }: GuardInput): NftChain[] {
           text: `meta nfproto ipv6 exthdr rt exists ${counted("unheard")} drop`,
           comment: "with a routing header: to be sent on by this host",
         },
-        // TCP and ICMP leave nothing behind by which a flow of this host would be a reply.
+        // ICMP leaves nothing behind by which a flow of this host would be a reply.
         ...perFamily(
-          (ip, v) => `meta l4proto udp ${ip} saddr @originating${v} goto listeners`,
+          (ip, v) => `meta l4proto { tcp, udp } ${ip} saddr @originating${v} goto listeners`,
           "from where replies bypass the tunnel",
         ),
       ],

@@ -23,6 +23,8 @@ const families: readonly Family[] = ["ipv4", "ipv6"];
 const SERVED = 9100;
 const LATER = 40_000;
 const [SYN, ACK] = [0x02, 0x10];
+/** RFC 2385: to a segment that is signed so, for a port that knows no key, the kernel does not answer by a reset. */
+const SIGNED = `01011312${"00".repeat(16)}`;
 
 beforeAll(async () => {
   await serve("client", SERVED);
@@ -34,7 +36,10 @@ beforeEach(async () => {
 });
 
 /** A packet to the client that says it is of the internet's server; a neighbour on the bridge made it. */
-function pretend(family: Family, packet: { port: number; source_port?: number; tcp_flags?: number }) {
+function pretend(
+  family: Family,
+  packet: { port: number; source_port?: number; tcp_flags?: number; tcp_options?: string },
+) {
   const [source, own] = [addressOf("internet", family), addressOf("client", family)];
   const whole = { to: own, source, destination: own, source_port: 9000, payload: "forged" };
   return forge("neighbour", [{ how: "bare", ...whole, ...packet }]);
@@ -62,9 +67,12 @@ describe.each(families)("a forged packet that nobody listens for (%s)", (family)
     ["SYN", SYN],
     ["ACK", ACK],
     ["SYN and ACK", SYN | ACK],
-  ])("nor does a TCP segment with %s", async (_, tcp_flags) => {
-    await pretend(family, { port: LATER + tcp_flags, tcp_flags });
-    const answer = await ask("client", "tcp", internet, { source_port: LATER + tcp_flags, timeout: 5 });
+    ["SYN and a signature", SYN, SIGNED],
+    ["ACK and a signature", ACK, SIGNED],
+  ])("nor does a TCP segment with %s", async (_, tcp_flags, tcp_options = "") => {
+    const port = LATER + tcp_flags + tcp_options.length;
+    await pretend(family, { port, tcp_flags, tcp_options });
+    const answer = await ask("client", "tcp", internet, { source_port: port, timeout: 5 });
     expect(answer).toBe(addressOf("gateway", family));
   });
 

@@ -287,11 +287,12 @@ def internet_packet(source, destination, protocol, content, hop_limit=64):
     return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + content
 
 
-def packet(source, destination, port, payload, source_port=4444, tcp_flags=None):
+def packet(source, destination, port, payload, source_port=4444, tcp_flags=None, tcp_options=b""):
     """An IP packet of either family, with a UDP datagram or a TCP segment."""
     if tcp_flags is not None:
-        tcp = struct.pack("!HHIIBBHHH", source_port, port, 1000, 2000, 5 << 4, tcp_flags, 65535, 0, 0)
-        return internet_packet(source, destination, TCP, tcp)
+        words = 5 + len(tcp_options) // 4
+        tcp = struct.pack("!HHIIBBHHH", source_port, port, 1000, 2000, words << 4, tcp_flags, 65535, 0, 0)
+        return internet_packet(source, destination, TCP, tcp + tcp_options)
     udp = struct.pack("!HHHH", source_port, port, 8 + len(payload), 0) + payload
     return internet_packet(source, destination, UDP, udp)
 
@@ -315,7 +316,8 @@ def forge(packets):
         to, how = p["to"], p["how"]
         payload = p["payload"].encode().ljust(p.get("size", 0))
         port, source_port = p.get("port", 9000), p.get("source_port", 4444)
-        inner = packet(p["source"], p["destination"], port, payload, source_port, p.get("tcp_flags"))
+        tcp = p.get("tcp_flags"), bytes.fromhex(p.get("tcp_options", ""))
+        inner = packet(p["source"], p["destination"], port, payload, source_port, *tcp)
         v6 = ":" in to
         if "icmp" in p:
             content = bytes.fromhex(p["icmp"])

@@ -234,6 +234,8 @@ export interface ForgedPacket {
   readonly source_port?: number;
   /** Makes it a TCP segment; RFC 9293, section 3.1. */
   readonly tcp_flags?: number;
+  /** In hexadecimal, whole words. */
+  readonly tcp_options?: string;
   /** Makes it one of ICMP, by its bytes in hexadecimal; the checksum is filled in. */
   readonly icmp?: string;
   /** Where a routing header (RFC 8754) sends an IPv6 packet first. */
