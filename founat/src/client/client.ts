@@ -38,14 +38,25 @@ export class Client {
    * @returns what differed, and does so no longer
    * @throws FounatError as {@link apply}
    */
-  repair(config: ClientConfig): Promise<readonly Difference[]> {
-    return this.#kernel.session(async (kernel) => {
-      const { differences, steps } = await this.#changes(config, kernel);
-      if (steps.length === 0) return [];
-      await kernel.run(steps);
-      this.#logger.debug({ differences }, "client applied");
-      return differences;
-    });
+  async repair(config: ClientConfig): Promise<readonly Difference[]> {
+    const found = new Map<string, Difference>();
+    const attempt = () =>
+      this.#kernel.session(async (kernel) => {
+        const { differences, steps } = await this.#changes(config, kernel);
+        for (const difference of differences) found.set(difference.text, difference);
+        await kernel.run(steps);
+      });
+    try {
+      await attempt();
+    } catch (err) {
+      // The kernel goes on between a look and a step: a router's route that was to be taken away may have run out.
+      if (!isFailedCommand(err)) throw err;
+      this.#logger.debug({ err }, "a step failed: looking again");
+      await attempt();
+    }
+    const differences = [...found.values()];
+    if (differences.length > 0) this.#logger.debug({ differences }, "client applied");
+    return differences;
   }
 
   /**
@@ -62,7 +73,7 @@ export class Client {
         await kernel.run(clientCreation(plan, network));
       });
     } catch (err) {
-      if (!(err instanceof FounatError) || err.code !== "kernel-command-failed") throw err;
+      if (!isFailedCommand(err)) throw err;
       this.#logger.debug({ err }, "not a new client, or a step failed: looking at all of it");
       await this.repair(config);
     }
@@ -114,4 +125,9 @@ export class Client {
       return undefined;
     }
   }
+}
+
+/** A command that did not hang, but found the kernel otherwise than it was expected to be. */
+function isFailedCommand(err: unknown): boolean {
+  return err instanceof FounatError && err.code === "kernel-command-failed";
 }

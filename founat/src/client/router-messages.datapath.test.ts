@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
+import type { Kernel } from "../kernel.ts";
+import { silent } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
 import { outerPacket, redirect4, redirect6, routerAdvertisement } from "../testing/router-messages.ts";
 import {
@@ -7,10 +9,12 @@ import {
   forge,
   forgetLeaks,
   inside,
+  kernelOf,
   leaks,
   listen,
   type Namespace,
 } from "../testing/topology.ts";
+import { Client } from "./client.ts";
 
 const { client } = useClientAndGateway();
 /** Both hear what the neighbour says; the stranger is no client, and believes it. */
@@ -79,6 +83,23 @@ describe("a neighbour that says it is a router", () => {
     await client.apply(everywhere);
     await expectNothingBelieved();
     expect(await client.apply(everywhere)).toEqual({ changed: false });
+  });
+
+  test("and what it said may run out while it is being taken away", async () => {
+    await client.remove();
+    await inside("client", "sysctl -qw net.ipv6.conf.eth0.accept_ra=1");
+    await lieUntilBelievedBy("client");
+    const kernel = kernelOf("client");
+    const late: Kernel = {
+      ...kernel,
+      session: (work) => work(late),
+      run: async (steps) => {
+        await inside("client", "ip -6 route flush proto ra");
+        return kernel.run(steps);
+      },
+    };
+    await new Client({ kernel: late, logger: silent }).apply(everywhere);
+    await expectNothingBelieved();
   });
 });
 
