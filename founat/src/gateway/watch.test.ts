@@ -1,6 +1,9 @@
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
 import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Suspicion } from "./gateway.ts";
 import { GatewayWatch } from "./watch.ts";
@@ -9,6 +12,7 @@ const EVERYTHING = { elements: true };
 const ALL_BUT_ELEMENTS = { elements: false };
 
 let folder: string;
+let fou: Socket;
 let stop: AbortController;
 let watching: Promise<void>;
 let own: { begun: number; succeeded: number };
@@ -18,13 +22,14 @@ let warnings: unknown[];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "gateway-watch-"));
   await Promise.all([monitor("nft"), monitor("ip")]);
+  fou = await socketOf(0);
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
   own = { begun: 3, succeeded: 3 };
   suspicions = [];
   warnings = [];
   stop = new AbortController();
   const watch = new GatewayWatch({
-    port: 5555,
+    port: fou.address().port,
     ownTransactions: () => own,
     onChange: (where) => suspicions.push(where),
     logger: { debug: () => undefined, info: () => undefined, warn: (what) => warnings.push(what) },
@@ -36,6 +41,7 @@ beforeEach(async () => {
 afterEach(async () => {
   stop.abort();
   await watching;
+  fou.close();
   vi.unstubAllEnvs();
   await rm(folder, { recursive: true });
 });
@@ -60,9 +66,7 @@ test("another's transaction does not count in the place of one that has failed, 
 });
 
 test("a monitor that has lost notifications is exchanged, and all elements are suspect then", async () => {
-  await writeFile(join(folder, "nft.lines"), "");
   await tells("nft", "# ERROR: We lost some netlink events!");
-  await writeFile(join(folder, "nft.lines"), "");
   await suspected(EVERYTHING);
   expect(warnings).toEqual([]);
 });
@@ -75,6 +79,23 @@ test("a monitor that ends is started again, and what it may have missed is looke
   await suspected(EVERYTHING);
 });
 
+test("a socket of the tunnel's port that somebody has made anew is seen", async () => {
+  await sleep(1_500); // the monitor of `ip` is greeted by then
+  suspicions = [];
+  const { port } = fou.address();
+  fou.close();
+  await once(fou, "close");
+  fou = await socketOf(port);
+  await suspected(ALL_BUT_ELEMENTS);
+});
+
+/** What stands for a FoU port: to the kernel it is a UDP socket, too. */
+async function socketOf(port: number): Promise<Socket> {
+  const socket = createSocket("udp4").bind(port, "127.0.0.1");
+  await once(socket, "listening");
+  return socket;
+}
+
 /** Waits for a suspicion; the monitor of `ip` may be greeted at any time. */
 async function suspected(where: Suspicion): Promise<void> {
   await vi.waitFor(() => expect(suspicions).toContainEqual(where));
@@ -86,10 +107,13 @@ function tells(file: string, line: string): Promise<void> {
   return appendFile(join(folder, `${file}.lines`), `${line}\n`);
 }
 
-/** Puts a program in the place of a monitor that joins a group of netlink as that does, and prints what it is told. */
+/**
+ * Puts a program in the place of a monitor that joins a group of netlink as that does, and prints what it is told from its
+ * start on.
+ */
 async function monitor(file: string, first = ""): Promise<void> {
-  await writeFile(join(folder, `${file}.lines`), "");
+  const lines = join(folder, `${file}.lines`);
   const listen = `$^F = 9; socket(S, 16, 3, 0); bind(S, pack("SSLL", 16, 0, 0, 1)); exec @ARGV`;
-  const script = `#!/bin/sh\n${first}\nexec perl -e '${listen}' tail -n +1 -f ${folder}/${file}.lines\n`;
-  await writeFile(join(folder, file), script, { mode: 0o755 });
+  const script = ["#!/bin/sh", first, `: >${lines}`, `exec perl -e '${listen}' tail -n +1 -f ${lines}`, ""];
+  await writeFile(join(folder, file), script.join("\n"), { mode: 0o755 });
 }
