@@ -49,8 +49,20 @@ describe("an Egress that is stored", () => {
 
   test("is understood whatever its status is, because the operator writes it anew", () => {
     const egress = { metadata, spec: { destinations: ["0.0.0.0/0"] } };
-    expect(read({ ...egress, status: { clients: "many" } })).toEqual(Egress.parse(egress));
+    expect(read({ ...egress, status: "as it should be" })).toEqual(Egress.parse(egress));
+    expect(read({ ...egress, status: { clients: "many" } })).toEqual(Egress.parse({ ...egress, status: {} }));
   });
+
+  test.each(["0.0.0.0/0", "0.0.0.0/33"])(
+    "keeps those fields of its status that are understood, with destination %s",
+    (destination) => {
+      const gateway = { name: "nat-1", addresses: ["192.0.2.1"], state: "of a later release" };
+      const known = { serviceIPs: ["10.96.0.7"], serviceUID: "s", allowedNamespaces: ["apps"] };
+      const status = { ...known, gateways: [gateway], conditions: "of a later release" };
+      const egress = read({ metadata, spec: { destinations: [destination] }, status });
+      expect(egress.status).toStrictEqual(known);
+    },
+  );
 
   test("is understood by a program that does not use what is wrong", () => {
     const destinations = orInvalid(

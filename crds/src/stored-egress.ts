@@ -7,19 +7,20 @@ import { ObjectMeta } from "./object-meta.ts";
 /** A pod template may be long, and nobody needs one of an Egress that is left as it is. */
 const { template: _, ...fields } = EgressSpec.shape;
 
-const SpecInParts = z.object(
-  Object.fromEntries(
-    Object.entries(fields).map(([name, field]: [string, z.ZodType]) => [
-      name,
-      field.optional().catch(undefined),
-    ]),
-  ),
-) as unknown as z.ZodType<Partial<Omit<EgressSpec, "template">>>;
+/** A parser of objects that leaves out each field that is not understood. */
+function inParts<T extends object>(shape: Readonly<Record<string, z.ZodType>>): z.ZodType<Partial<T>> {
+  const parts = Object.entries(shape).map(([name, field]) => [name, field.optional().catch(undefined)]);
+  return z
+    .object(Object.fromEntries(parts))
+    .transform((object) =>
+      Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)),
+    ) as unknown as z.ZodType<Partial<T>>;
+}
 
 const InParts = z.object({
   metadata: ObjectMeta,
-  spec: SpecInParts.catch({}),
-  status: EgressStatus.optional().catch(undefined),
+  spec: inParts<Omit<EgressSpec, "template">>(fields).catch({}),
+  status: inParts<EgressStatus>(EgressStatus.shape).optional().catch(undefined),
 });
 
 /**
@@ -49,10 +50,11 @@ export function orInvalid<S extends z.ZodType>(schema: S): (raw: unknown) => z.o
     const { metadata, spec, status } = InParts.parse(raw);
     // The operator writes a status anew that is not understood: it is no reason to leave the Egress as it is.
     const { status: _, ...rest } = raw as { readonly status?: unknown };
-    const judged = schema.safeParse(status === undefined ? rest : raw);
+    const understood = status && { status };
+    const judged = schema.safeParse({ ...rest, ...understood });
     if (judged.success) return judged.data;
     const invalid = judged.error.issues.map(inWords).join("; ");
-    return { metadata, spec, ...(status && { status }), invalid };
+    return { metadata, spec, ...understood, invalid };
   };
 }
 
