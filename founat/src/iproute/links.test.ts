@@ -59,6 +59,26 @@ test("links that are as wanted are left alone", () => {
   expect(changes(fou4, fou6)).toEqual({ make: [], bringUp: [], replaced: new Set() });
 });
 
+test("a port that carries another protocol is made anew", () => {
+  const wanted = {
+    fouPorts: [{ family: "ipv4", port: 5555 } as const, { family: "ipv6", port: 5555 } as const],
+    links: [],
+  };
+  const make = (...ports: readonly object[]) =>
+    linkChanges(wanted, parseNetworkState([`[]\n[]\n${JSON.stringify(ports)}\n[]\n`, ""])).make;
+  const port4 = { port: 5555, ipproto: 4, family: "inet" };
+  const port6 = { port: 5555, ipproto: 41, family: "inet6" };
+  expect(make(port4, port6)).toEqual([]);
+  expect(make({ ...port4, ipproto: 47 }, port6)).toEqual([
+    "fou del port 5555",
+    "fou add port 5555 ipproto 4",
+  ]);
+  expect(make(port4, { ...port6, ipproto: 4 })).toEqual([
+    "fou del port 5555 -6",
+    "fou add port 5555 ipproto 41 -6",
+  ]);
+});
+
 test.each([
   ["local", { local: "10.9.0.3" }],
   ["remote", { remote: "10.9.0.7" }],

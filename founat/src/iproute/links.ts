@@ -132,7 +132,11 @@ export function linkChanges(
   const bringUp: string[] = [];
   const replaced = new Set<string>();
   for (const port of wanted.fouPorts) {
-    if (!state.fouPorts.some((actual) => samePort(port, actual))) make.push(portCommand("add", port));
+    const actual = state.fouPorts.find((candidate) => sameSocket(port, candidate));
+    if (actual?.protocol === TUNNEL_PROTOCOLS[port.family]) continue;
+    // Made by somebody else for another protocol: two of one number there cannot be.
+    if (actual !== undefined) make.push(portCommand("del", port));
+    make.push(portCommand("add", port));
   }
   for (const link of wanted.links) {
     const name = linkName(link);
@@ -166,7 +170,7 @@ export function linkRemovals(
   return [
     ...state.fouPorts
       .filter(({ port, family, protocol }) => ports.has(port) && protocol === TUNNEL_PROTOCOLS[family])
-      .filter((actual) => !wanted.fouPorts.some((port) => samePort(port, actual)))
+      .filter((actual) => !wanted.fouPorts.some((port) => sameSocket(port, actual)))
       .map((actual) => portCommand("del", actual)),
     ...leftoverLinks(wanted, state).map(({ name }) => `link del ${name}`),
   ];
@@ -190,12 +194,8 @@ function portCommand(verb: "add" | "del", { family, port }: FouPort): string {
   return `fou ${verb} port ${port}${protocol}${family === "ipv6" ? " -6" : ""}`;
 }
 
-function samePort(port: FouPort, actual: FouPortState): boolean {
-  return (
-    actual.family === port.family &&
-    actual.port === port.port &&
-    actual.protocol === TUNNEL_PROTOCOLS[port.family]
-  );
+function sameSocket(port: FouPort, actual: FouPortState): boolean {
+  return actual.family === port.family && actual.port === port.port;
 }
 
 function sameTunnel(link: TunnelLink, { tunnel, group }: LinkState): boolean {
