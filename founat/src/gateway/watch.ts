@@ -19,7 +19,7 @@ const END_OF_TRANSACTION = /^# new generation /;
  */
 const LOST = /^# ERROR: We lost /;
 
-/** Of FoU ports nothing tells; the kernel lists their sockets. */
+/** Of FoU ports nothing tells; the kernel lists their sockets (proc_pid_net(5)). */
 const SOCKETS = ["/proc/self/net/udp", "/proc/self/net/udp6"];
 
 /** A change seldom comes alone. */
@@ -173,13 +173,13 @@ export class GatewayWatch {
   }
 }
 
-/** The sockets of the tunnel's port, as the kernel lists them (proc_pid_net(5)). */
+/** The sockets of the tunnel's port, each with its inode: one that was made anew is another one. */
 function fouSockets(port: number): string {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   return SOCKETS.flatMap((path) =>
     readLines(path).flatMap((line) => {
-      const local = line.trim().split(/\s+/)[1] ?? "";
-      return local.endsWith(suffix) ? [local] : [];
+      const [, local = "", , , , , , , , inode] = line.trim().split(/\s+/);
+      return local.endsWith(suffix) ? [`${local} ${inode}`] : [];
     }),
   ).join();
 }
