@@ -60,24 +60,42 @@ describe("the flows of clients", () => {
 
   it("are ended in one process, of both families", async () => {
     const inputs: unknown[] = [];
-    await endFlows({ run: async ([step]) => [String(inputs.push(step && "input" in step && step.input))] }, [
-      "10.1.0.2",
-      "fd00:1::2",
-    ]);
+    const run = async ([step]: readonly Step[]) => [
+      String(inputs.push(step && "input" in step && step.input)),
+    ];
+    await endFlows({ run, read: run }, ["10.1.0.2", "fd00:1::2"]);
     expect(inputs).toEqual(["-D -f ipv4 -s 10.1.0.2\n-D -f ipv6 -s fd00:1::2\n"]);
   });
 
-  it("that end by themselves meanwhile are no failure", async () => {
-    const gone = "conntrack v1.4.7 (conntrack-tools): Operation failed: such conntrack doesn't exist";
-    const failures = [gone, gone];
-    const run = async () => {
-      const reason = failures.pop();
-      if (reason !== undefined) throw new FounatError("kernel-command-failed", reason, { retryable: true });
-      return [];
-    };
-    await endFlows({ run }, ["10.1.0.2"]);
-    expect(failures).toEqual([]);
-    failures.push("conntrack v1.4.7 (conntrack-tools): Operation failed: invalid parameters");
-    await expect(endFlows({ run }, ["10.1.0.2"])).rejects.toThrow("invalid parameters");
+  it("that end by themselves meanwhile are no failure, however many they are", async () => {
+    const expiring = Array.from({ length: 1000 }, (_, i) => IPV4.replaceAll("sport=40000", `sport=${i}`));
+    let kernel = expiringFlows([expiring.join(""), IPV6], 1000);
+    await endFlows(kernel, ["10.0.0.4"]);
+    expect(kernel.left()).toBe(0);
+    // More than there were is no coincidence.
+    kernel = expiringFlows([IPV4, IPV6], 1000);
+    await expect(endFlows(kernel, ["10.0.0.4", "fd00:a::2"])).rejects.toThrow(GONE);
+    expect(kernel.left()).toBe(1000 - 4);
+  });
+
+  it("that conntrack cannot end for another reason are a failure at once", async () => {
+    const run = () => Promise.reject(new FounatError("kernel-command-failed", "invalid parameters"));
+    await expect(endFlows({ run, read: run }, ["10.1.0.2"])).rejects.toThrow("invalid parameters");
   });
 });
+
+const GONE = "conntrack v1.4.7 (conntrack-tools): Operation failed: such conntrack doesn't exist";
+
+/** A kernel whose flows end by themselves, one while each of so many deletions runs. */
+function expiringFlows(listings: readonly string[], times: number) {
+  let left = times;
+  return {
+    left: () => left,
+    read: async () => [...listings],
+    run: async () => {
+      if (left === 0) return [];
+      left -= 1;
+      throw new FounatError("kernel-command-failed", GONE, { retryable: true });
+    },
+  };
+}

@@ -33,30 +33,39 @@ export function liveFlows(listings: readonly string[]): number {
 /** What conntrack says when a flow ended by itself between its look at the list and its deletion. */
 const GONE = "such conntrack doesn't exist";
 
-/** Each time a flow fewer is left; more than this is no coincidence. */
-const MAX_GONE = 100;
-
 /**
  * Ends the flows that addresses have begun; outer packets have none. conntrack stops at the first flow that is gone
- * already: what it had to do is done with that one, and the others are tried again.
+ * already: what it had to do is done with that one, and the others are tried again. Each time a flow fewer is left.
  *
  * @throws FounatError `kernel-command-failed`
  */
-export async function endFlows(kernel: Pick<Kernel, "run">, addresses: Iterable<string>): Promise<void> {
+export async function endFlows(
+  kernel: Pick<Kernel, "run" | "read">,
+  addresses: Iterable<string>,
+): Promise<void> {
+  const sources = new Set(addresses);
+  if (sources.size === 0) return;
   const lines = Array.from(
-    addresses,
+    sources,
     (address) => `-D -f ${isIPv4(address) ? "ipv4" : "ipv6"} -s ${address}\n`,
   );
-  if (lines.length === 0) return;
-  for (let gone = 0; ; gone += 1) {
+  let left: number | undefined;
+  for (;;) {
     try {
       await kernel.run([loadFile(lines.join(""))]);
       return;
     } catch (error) {
       const isGone = error instanceof FounatError && error.message.includes(GONE);
-      if (!isGone || gone === MAX_GONE) throw error;
+      if (!isGone || left === 0) throw error;
+      left = left === undefined ? flowsOf(sources, await kernel.read(READ_FLOWS)) : left - 1;
     }
   }
+}
+
+function flowsOf(sources: ReadonlySet<string>, listings: readonly string[]): number {
+  let count = 0;
+  for (const { source } of flows(listings)) if (sources.has(source)) count += 1;
+  return count;
 }
 
 /**
@@ -67,11 +76,22 @@ function loadFile(input: string): Step {
   return { file: "sh", args: ["-c", "cat | conntrack --load-file /proc/self/fd/0"], input };
 }
 
-/** Those that leave with another address: a gateway masquerades nothing else. There may be very many. */
-function* clientFlows(listings: readonly string[]): Generator<{ state: string; source: string }> {
+interface Flow {
+  readonly state: string;
+  readonly source: string;
+  readonly replyTo: string;
+}
+
+/** Those that leave with another address: a gateway masquerades nothing else. */
+function* clientFlows(listings: readonly string[]): Generator<Flow> {
+  for (const flow of flows(listings)) if (flow.source !== flow.replyTo) yield flow;
+}
+
+/** There may be very many. */
+function* flows(listings: readonly string[]): Generator<Flow> {
   for (const listing of listings) {
     for (const [, state = "", source = "", replyTo = ""] of listing.matchAll(FLOW)) {
-      if (source !== replyTo) yield { state, source };
+      yield { state, source, replyTo };
     }
   }
 }
