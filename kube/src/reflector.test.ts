@@ -118,9 +118,10 @@ test("a list that breaks in the middle changes nothing", async () => {
   expect(changes).toEqual(["added a", "added b"]);
 });
 
-test("a broken watch goes on at the last bookmark", async () => {
+test("a broken watch goes on at the last bookmark, and nothing else is asked", async () => {
   const { transport } = await reflect([page("5", []), watch([bookmark("20")], broken), watch([], "lasts")]);
   expect(transport.asked).toEqual(["list", "watch from 5", "watch from 20"]);
+  expect(transport.comparisons).toBe(0);
   expect(names()).toEqual([
     "relist",
     "synced",
@@ -150,6 +151,35 @@ test("silence of a watch that begins after what is the present now is a reason t
     ...["rewound", "relist", "synced", "watching"],
   ]);
   expect(changes).toEqual(["added a", "added b", "deleted b", "updated a"]);
+});
+
+test("an apiserver that was away is asked which moment it is at, once, and goes on from where the watch was", async () => {
+  const { transport } = await reflect([
+    page("5", []),
+    watch([bookmark("20")], broken),
+    () => failure("ServiceUnavailable", 503),
+    () => failure("TooManyRequests", 429),
+    watch([bookmark("21")], broken),
+    watch([], "lasts"),
+  ]);
+  expect(transport.asked).toEqual([
+    ...["list", "watch from 5"],
+    ...["watch from 20", "watch from 20", "watch from 20", "watch from 21"],
+  ]);
+  expect(transport.comparisons).toBe(1);
+});
+
+test("an apiserver that was away and comes back at an earlier moment is listed anew", async () => {
+  const { transport } = await reflect([
+    page("5000", [map("a", "4000")]),
+    async function* () {},
+    () => broken,
+    page(FakeTransport.NOW, [map("a", "30")]),
+    watch([], "lasts"),
+  ]);
+  expect(transport.asked.slice(-2)).toEqual(["list", `watch from ${FakeTransport.NOW}`]);
+  expect(names()).toContain("rewound");
+  expect(changes).toEqual(["added a", "updated a"]);
 });
 
 test("after a restore, an object whose version number was given out again is what it is now", async () => {

@@ -111,8 +111,8 @@ export class Reflector<T extends KubeObject> {
   #synced = false;
   #resourceVersion: string | undefined;
   #relistReason: RelistReason = "start";
-  /** Whether the last watch ended because nothing came. */
-  #wasSilent = false;
+  /** Whether etcd may have been restored since the last watch: nothing came from it, or the apiserver was away. */
+  #mayBeRewound = false;
   /** From a restore of etcd to the next list: version numbers are given out again, to other content. */
   #isRewound = false;
 
@@ -141,7 +141,7 @@ export class Reflector<T extends KubeObject> {
     while (!signal.aborted) {
       try {
         if (this.#resourceVersion === undefined) await this.#listIfServed(signal);
-        else if (this.#wasSilent) await this.#compareWithNow(this.#resourceVersion, signal);
+        else if (this.#mayBeRewound) await this.#compareWithNow(this.#resourceVersion, signal);
         else await this.#watch(this.#resourceVersion, signal);
       } catch (error) {
         if (signal.aborted) break;
@@ -186,12 +186,14 @@ export class Reflector<T extends KubeObject> {
 
   #isListed(): void {
     this.#isRewound = false;
+    this.#mayBeRewound = false;
     this.#synced = true;
     this.#firstSync.resolve();
   }
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
     const { transport, metadataOnly, idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS } = this.#options;
+    this.#phase = "waiting";
     const startedAt = performance.now();
     let events = 0;
     const request = {
@@ -221,7 +223,9 @@ export class Reflector<T extends KubeObject> {
 
   /**
    * Lists anew where the API is at an earlier moment than the watch: a watch from the future carries nothing, not even an
-   * error, until that moment has come again.
+   * error, until that moment has come again. Then it goes on as if nothing had happened, so this has to come first: before
+   * the first watch of an apiserver that was away, as it is while etcd is restored. A watch that only breaks, or ends in
+   * good order, begins again without it.
    *
    * @see https://kep.k8s.io/5504 resourceVersions are decimal numbers that can be compared
    */
@@ -230,13 +234,14 @@ export class Reflector<T extends KubeObject> {
     const answer = await transport.request({
       method: "GET",
       path: this.#path,
-      // Without a resourceVersion the answer is of this moment, from no cache that lags behind.
-      query: { ...this.#query, limit: 1 },
+      // Without a resourceVersion the answer is of this moment, from no cache that lags behind. With labels to select by,
+      // it would cost as many objects as have to be looked at until one has them.
+      query: { fieldSelector: this.#query.fieldSelector, limit: 1 },
       accept: METADATA_ONLY.list,
       signal,
     });
     const now = Head.parse(answer).metadata.resourceVersion;
-    this.#wasSilent = false;
+    this.#mayBeRewound = false;
     if (Number(now) >= Number(resourceVersion)) return;
     this.#isRewound = true;
     this.#relist("rewound");
@@ -302,7 +307,7 @@ export class Reflector<T extends KubeObject> {
       this.#tell({ type: "idle", error });
       // Should the apiserver be gone, the next attempt says so.
       logger.debug({ kind: resource.kind }, "nothing came from the watch, it is begun anew");
-      this.#wasSilent = true;
+      this.#mayBeRewound = true;
       this.#phase = "waiting";
       return;
     } else if (error instanceof KubeError && isRefusal(error)) {
@@ -310,6 +315,8 @@ export class Reflector<T extends KubeObject> {
       this.#tell({ type: "refused", error });
     } else {
       this.#tell({ type: "disconnected", error });
+      const isBusy = error instanceof KubeError && error.status === 429;
+      if (this.#phase !== "watching" && !isBusy) this.#mayBeRewound = true;
     }
     const delayMs = this.#backoff.next(error instanceof KubeError ? error.retryAfterMs : 0);
     const { failures } = this.#backoff;
@@ -326,7 +333,6 @@ export class Reflector<T extends KubeObject> {
 
   #relist(reason: RelistReason): void {
     this.#resourceVersion = undefined;
-    this.#wasSilent = false;
     this.#relistReason = reason;
   }
 

@@ -10,6 +10,8 @@ export class FakeTransport implements Transport {
   readonly #answers: Answer[];
   /** What was asked, in words: "list", "list the rest", "watch from 7". */
   readonly asked: string[] = [];
+  /** How many times the moment was asked for that the API is at. */
+  comparisons = 0;
 
   constructor(answers: readonly Answer[]) {
     this.#answers = [...answers];
@@ -18,6 +20,7 @@ export class FakeTransport implements Transport {
   async request<T>(options: RequestOptions): Promise<T> {
     if (options.method !== "GET" || options.query?.limit !== 1)
       throw new TypeError(`no answer was written for ${options.method} ${options.path}`);
+    this.comparisons += 1;
     return { metadata: { resourceVersion: FakeTransport.NOW } } as T;
   }
 
