@@ -203,6 +203,28 @@ describe("a second network of a client", () => {
     expect(networks.applied.get(NETNS)).toMatchObject({ uplink: "eth0" });
   });
 
+  it("may be of a family that the Egress lacks, and the first may not", async () => {
+    const { registry, handler } = setUp();
+    const addresses = ["2001:db8::1"];
+    const refusal = { code: 100, message: expect.stringMatching(/only ipv4 destinations/) };
+    await expect(handler.handle({ ...first, addresses }, never)).rejects.toMatchObject(refusal);
+    await handler.handle(first, never);
+    await handler.handle({ ...second, addresses }, never);
+    expect(addressesOf(registry)).toEqual([["10.244.0.1", "2001:db8::1"]]);
+  });
+
+  it("may have no address, and changes nothing then; the first may not", async () => {
+    const { registry, handler } = setUp();
+    const addresses: string[] = [];
+    const refusal = { code: 100, message: expect.stringMatching(/gave it no address/) };
+    await expect(handler.handle({ ...first, addresses }, never)).rejects.toMatchObject(refusal);
+    await handler.handle(first, never);
+    await handler.handle({ ...second, addresses }, never);
+    expect(addressesOf(registry)).toEqual([["10.244.0.1"]]);
+    await handler.handle({ operation: "check", record: recordId(second) }, never);
+    await expect(handler.handle({ ...first, addresses }, never)).rejects.toMatchObject(refusal);
+  });
+
   it("is refused where a slice has no room for its addresses", async () => {
     const { handler } = setUp();
     await handler.handle(first, never);

@@ -11,7 +11,7 @@ import type { PodReference } from "../cni/invocation.ts";
 import { isLookalike } from "../cni/lookalike.ts";
 import type { AddRequest } from "../cni/protocol.ts";
 import type { NodeState } from "../state/node-state.ts";
-import type { ClientRecord } from "../state/record.ts";
+import type { ClientRecord, EgressReference } from "../state/record.ts";
 import { recordId } from "../state/record-id.ts";
 import { type Acknowledgement, type Asker, awaitAcknowledgement } from "./acknowledgement.ts";
 import type { ClientRegistry } from "./client-registry.ts";
@@ -77,15 +77,17 @@ export class Adder {
     }
     const references = parseClientAnnotations(facts.annotations);
     const isGateway = facts.annotations[GATEWAY_ANNOTATION] === "true";
-    assertMayBeClient(request, references, isGateway);
+    const podAddresses = this.#podAddresses(request);
+    assertMayBeClient(request.pod, podAddresses, references, isGateway);
     if (isGateway) {
       this.#assertGateway(request.pod);
       await networks.prepareGateway(request.netns);
       logger.info({ pod: request.pod }, "prepared a gateway's network namespace");
     }
-    if (references.length === 0) return;
-    this.#assertRoom(request);
-    const egresses = references.map((reference) => this.#usable(request, reference));
+    // A further network without addresses adds nothing to the client.
+    if (references.length === 0 || request.addresses.length === 0) return;
+    assertRoom(request.pod, podAddresses);
+    const egresses = references.map((reference) => this.#usable(request.pod, podAddresses, reference));
     const { network, containerId, netns, ifname, addresses } = request;
     const { namespace, name } = request.pod;
     const record: ClientRecord = {
@@ -207,22 +209,15 @@ export class Adder {
     );
   }
 
-  /** A slice with more of them is refused as a whole, with all other clients in it. */
-  #assertRoom({ containerId, pod, addresses }: AddRequest): void {
-    const others = this.#options.registry.ofContainer(containerId).flatMap((client) => client.addresses);
-    const count = new Set([...others, ...addresses]).size;
-    if (count <= MAX_CLIENT_ADDRESSES) return;
-    throw new CniError(
-      CniErrorCode.invalidPod,
-      `pod ${pod.namespace}/${pod.name} cannot be a client: it has ${count} addresses, and a client ${MAX_CLIENT_ADDRESSES} at most`,
-      "chain the plugin in the pod network only: look at the conflists of its other networks",
-    );
+  /** By all of its networks so far: what a further one lacks, the first has. */
+  #podAddresses(request: AddRequest): readonly string[] {
+    const others = this.#options.registry
+      .ofContainer(request.containerId)
+      .filter((client) => recordId(client) !== recordId(request));
+    return [...new Set([...others.flatMap(({ addresses }) => addresses), ...request.addresses])];
   }
 
-  #usable(
-    { pod, addresses }: AddRequest,
-    reference: { readonly namespace: string; readonly name: string },
-  ): EgressFacts {
+  #usable(pod: PodReference, addresses: readonly string[], reference: EgressReference): EgressFacts {
     const { view } = this.#options;
     const egress = view.egress(reference);
     assertUsable(reference, egress, view.gateways(reference), pod.namespace, addresses);
@@ -238,7 +233,8 @@ export class Adder {
 
 /** @throws CniError for a pod that has annotations of a client, and cannot be one */
 function assertMayBeClient(
-  { pod, addresses }: AddRequest,
+  pod: PodReference,
+  addresses: readonly string[],
   references: readonly unknown[],
   isGateway: boolean,
 ): void {
@@ -258,6 +254,16 @@ function assertMayBeClient(
       "a client needs an address of the pod network: look at the other plugins of the node's conflist, and their IPAM",
     );
   }
+}
+
+/** A slice with more of them is refused as a whole, with all other clients in it. */
+function assertRoom({ namespace, name }: PodReference, addresses: readonly string[]): void {
+  if (addresses.length <= MAX_CLIENT_ADDRESSES) return;
+  throw new CniError(
+    CniErrorCode.invalidPod,
+    `pod ${namespace}/${name} cannot be a client: it has ${addresses.length} addresses, and a client ${MAX_CLIENT_ADDRESSES} at most`,
+    "chain the plugin in the pod network only: look at the conflists of its other networks",
+  );
 }
 
 /** The first step that failed by itself, not because another one had. */
