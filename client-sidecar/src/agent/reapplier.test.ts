@@ -144,6 +144,32 @@ test("nor is what a client needs that was added anew, as a runtime does after a 
   expect(events).toEqual([]);
 });
 
+test("what goes on to fail is told of in an event, once until it is done", async () => {
+  const warning = {
+    type: "Warning",
+    reason: "NetworkNotRepaired",
+    message: "its network namespace cannot be brought up to date, which is tried again: no such device",
+  };
+  for (const told of [[warning], [warning, warning]]) {
+    networks.failure = new Error("no such device");
+    reapplier.reapply(recordId(record));
+    await minuteLater();
+    expect(events).toEqual(told);
+    networks.failure = undefined;
+    await minuteLater();
+    expect(networks.applied.has(record.netns)).toBe(true);
+  }
+});
+
+test("what fails as long as a pod takes to end is not", async () => {
+  networks.failure = new Error("no such device");
+  reapplier.reapply(recordId(record));
+  await vi.advanceTimersByTimeAsync(5_000);
+  registry.bury(recordId(record));
+  await minuteLater();
+  expect(events).toEqual([]);
+});
+
 test("clients whose commands hang, as many as are looked at in a time, hold up no other for long, and are tried again", async () => {
   const others = [1, 2, 3, 4].map((number) =>
     clientRecord({ containerId: `stuck-${number}`, netns: `/run/netns/stuck-${number}`, addresses: [] }),

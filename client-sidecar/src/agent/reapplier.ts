@@ -23,6 +23,9 @@ const MAX_TOLD = 5;
  */
 const TELL_AFTER_MS = 5_000;
 
+/** In a row: they take longer than {@link TELL_AFTER_MS}, because a pod that ends fails for a moment as well. */
+const FAILURES_TO_TELL_OF = 8;
+
 export interface ReapplierOptions {
   readonly registry: ClientRegistry;
   readonly view: EgressView;
@@ -133,12 +136,16 @@ export class Reapplier {
 
   #report({ key, failure }: WorkReport): void {
     if (failure === undefined) return;
-    const { registry, metrics, logger } = this.#options;
+    const { registry, recordEvent, metrics, logger } = this.#options;
     const pod = registry.get(key)?.pod;
     // Between the end of a pod and its DEL its namespace may be gone already: nothing to warn of.
     if (pod === undefined) return;
     metrics.reapplied.inc({ result: "error" });
-    const { error: err, retryAfterMs } = failure;
+    const { error: err, failures, retryAfterMs } = failure;
     logger.warn({ err, pod, retryAfterMs }, "cannot bring a client up to date, trying again");
+    if (failures !== FAILURES_TO_TELL_OF) return;
+    const why = err instanceof Error ? err.message : String(err);
+    const message = `its network namespace cannot be brought up to date, which is tried again: ${why}`;
+    recordEvent(pod, { type: "Warning", reason: "NetworkNotRepaired", message });
   }
 }
