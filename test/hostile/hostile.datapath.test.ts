@@ -122,6 +122,19 @@ describe("the programs in a gateway and on a node live and answer", () => {
     await expectAlive();
   });
 
+  test("after requests on the agent's socket that its plugin would not make, each of which is answered", async () => {
+    const answers = await hostile(`requests ${AGENT_SOCKET}`, { netns: "programs" });
+    // Error codes of the CNI specification: it cannot be read; try again later, because there is no API server.
+    const [refused, waiting] = [6, 11];
+    expect(answers.trim().split("\n")).toEqual([
+      ...["ok", "ok", "ok", "ok", refused, refused].map((answer) => `delete ${answer}`),
+      ...[waiting, waiting, waiting, waiting, refused, refused].map((answer) => `check ${answer}`),
+      `add ${waiting}`,
+      "mention ok",
+    ]);
+    await expectAlive();
+  });
+
   test("while one source holds all the connections that it can", async () => {
     const file = "/run/hostile/holding";
     const ports = `${egressPod} ${nodeAgent}`;

@@ -4,12 +4,14 @@ Usage: hostile.py COMMAND ARGUMENT...
     datagrams ADDRESS PORT                          a heartbeat's responder
     http ADDRESS PORT...                            health ports
     lines PATH                                      the agent's socket
+    requests PATH                                   the same, by requests that it understands; prints how each is answered
     hold FILE SOURCE COUNT ADDRESS PORT...          silent connections; those that are closed are opened again. Makes the
                                                     file when it has opened all of them, and ends when that is gone
     silent ADDRESS PORT                             one silent connection, until it is closed
     probe SECONDS SOURCE ADDRESS PORT...            prints the different answers of /healthz and /readyz, "none" too
     heartbeat ADDRESS PORT                          prints the type and the length of the answer
 """
+import json
 import os
 import resource
 import select
@@ -20,6 +22,8 @@ import time
 
 # As the kubelet waits.
 PROBE_TIMEOUT = 5
+# An agent without an API server lets a request wait for ten seconds before it answers.
+ANSWER_TIMEOUT = 60
 # On emulated processors a connection takes milliseconds: who opens more of them has used up the processor.
 SWEEP = 0.5
 REOPENED_PER_SWEEP = 5
@@ -67,14 +71,37 @@ def http(address, *ports):
 
 def lines(path):
     corpus = [b"\n", b"{", b"null\n", b"\xff\xfe\n", b"[" * 100_000 + b"\n", b"a" * 8_000_000]
-    corpus.append(b'{"operation":"delete","containerId":"../../etc"}\n')
-    corpus.append(b'{"operation":"delete","containerId":"' + b"c" * 5_000 + b'"}\n')
-    corpus.append(b'{"operation":"add","containerId":"c1","annotations":{"__proto__":"x"}}\n' * 100)
     for line in corpus:
         for reset in (False, True):
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connection.connect(path)
-            send(connection, line, reset)
+            send(connected(path), line, reset)
+
+
+def requests(path):
+    records = ["c" * 5_000, "c1\0:eth0:pods", "c1:eth0:%2e%2e%2fpods", "c1:..:%", "c1:eth0:../pods", "../../etc"]
+    pod = {"namespace": "../apps", "name": "web\0", "uid": "u" * 5_000}
+    add = {
+        **{"operation": "add", "network": "n" * 10_000, "containerId": "c..1", "ifname": ".."},
+        **{"netns": "/proc/1/../1/ns/net", "pod": pod, "addresses": ["127.0.0.1", "::ffff:10.9.0.1", "::"] * 100},
+        "annotations": {"__proto__": "x", "egress.coil.cybozu.com/../..": "," * 100_000},
+    }
+    corpus = [{"operation": operation, "record": record} for operation in ("delete", "check") for record in records]
+    corpus += [add, {"operation": "mention", "pod": pod, "keys": ["k" * 5_000, "__proto__", ""] * 100}]
+    lines = [json.dumps(request).encode() + b"\n" for request in corpus]
+    for line in lines:
+        send(connected(path), line * 100, reset=True)
+    connections = [connected(path) for _ in lines]
+    for connection, line in zip(connections, lines):
+        connection.sendall(line)
+    for connection, request in zip(connections, corpus):
+        connection.settimeout(ANSWER_TIMEOUT)
+        answer = json.loads(connection.makefile().readline())
+        print(request["operation"], answer.get("code", "ok"))
+
+
+def connected(path):
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(path)
+    return connection
 
 
 def send(connection, request, reset):
