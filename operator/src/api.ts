@@ -77,11 +77,15 @@ export function egressWorld(
         return applyTo(takenOver);
       }
     },
-    scale: ({ metadata }, replicas, signal) => {
+    adjust: ({ metadata }, { replicas, strategy }, signal) => {
       const { resourceVersion } = metadata;
       return clients.deployment.patch(
         metadata,
-        { metadata: { resourceVersion }, spec: { replicas } },
+        {
+          metadata: { resourceVersion },
+          // What another strategy has left is invalid beside some.
+          spec: { replicas, strategy: { rollingUpdate: null, ...strategy } },
+        },
         { signal },
       );
     },

@@ -109,6 +109,15 @@ test("an upgrade replaces the gateways of one Egress after another, and of those
   // What an author asks for is done at once: as many gateways, and other ones.
   await play.patchEgress(next, { replicas: 3 });
   await expect.poll(async () => (await play.child("deployment", next)).spec.replicas, eventually).toBe(3);
+  const strategy = async () => (await play.child("deployment", "held")).spec.strategy;
+  await play.patchEgress("held", { strategy: { type: "Recreate" } });
+  await expect.poll(strategy, eventually).toEqual({ type: "Recreate" });
+  await play.patchEgress("held", {
+    strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0 } },
+  });
+  await expect
+    .poll(strategy, eventually)
+    .toEqual({ type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: 0 } });
   expect(await upgraded()).toEqual([first]);
   await play.patchEgress(other, { drainTimeoutSeconds: 60 });
   await expect.poll(upgraded, eventually).toContain(other);
@@ -138,4 +147,6 @@ test("an upgrade replaces the gateways of one Egress after another, and of those
   expect(await upgraded()).not.toContain("held");
   await pause("held", null);
   await expect.poll(upgraded, eventually).toContain("held");
+  await play.patchEgress("held", { strategy: { type: "Recreate", rollingUpdate: null } });
+  await expect.poll(strategy, eventually).toEqual({ type: "Recreate" });
 });

@@ -37,7 +37,7 @@ export type ObservedChild = z.infer<typeof Child>;
 const count = z.int().default(0);
 
 const Deployment = Child.extend({
-  spec: z.object({ replicas: count }),
+  spec: z.object({ replicas: count, strategy: z.unknown().optional() }),
   status: z.object({
     observedGeneration: z.int().default(0),
     replicas: count,

@@ -1,9 +1,10 @@
-import type { Egress, EgressStatus } from "@egress-nat/crds";
+import { type Egress, type EgressStatus, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { done, KubeError } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { describe, expect, test, vi } from "vitest";
 import type { ChildKind, GatewaySettings } from "./children/index.ts";
-import { NO_CHILDREN, type ObservedChildren } from "./observed.ts";
+import { NO_CHILDREN, type ObservedChildren, type ObservedDeployment } from "./observed.ts";
+import { planChildren } from "./plan.ts";
 import { type EgressWorld, reconcileEgress } from "./reconcile.ts";
 import { anEgress } from "./testing/egress.ts";
 
@@ -95,11 +96,9 @@ class FakeWorld implements EgressWorld {
     return undefined as never;
   };
 
-  async scale() {
-    return undefined as never;
-  }
+  readonly adjust = vi.fn<EgressWorld["adjust"]>(async (deployment) => deployment);
 
-  readonly upgradeTurns = { take: () => true, giveBack: () => undefined };
+  readonly upgradeTurns = { take: () => true, giveBack: vi.fn() };
 
   async delete() {}
 
@@ -117,6 +116,22 @@ class FakeWorld implements EgressWorld {
   #fail(what: string) {
     if (this.failures[what] !== undefined) throw this.failures[what];
   }
+}
+
+/** As an operator of that release has left it. */
+function deploymentOfRelease(image: string, egress: Egress): ObservedChildren {
+  const manifest = planChildren(egress, NO_CHILDREN, { ...SETTINGS, image }).flatMap((step) =>
+    step.action === "create" && step.child === "deployment" ? [step.manifest] : [],
+  )[0];
+  if (manifest === undefined) throw new Error("there is no Deployment");
+  const counts = { replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1 };
+  const { apiVersion, kind, metadata, spec } = manifest;
+  const deployment: ObservedDeployment = {
+    ...{ apiVersion, kind, spec: spec as ObservedDeployment["spec"] },
+    metadata: { ...metadata, uid: "a-deployment", resourceVersion: "1" } as ObservedDeployment["metadata"],
+    status: { observedGeneration: 1, ...counts, conditions: [] },
+  };
+  return { ...NO_CHILDREN, deployment };
 }
 
 const reconcile = (world: EgressWorld) => reconcileEgress("internet/nat", world, SETTINGS, logger, signal);
@@ -240,6 +255,51 @@ describe("reconciling an Egress", () => {
     await expect(reconcile(world)).rejects.toBe(invalid);
     expect(degraded(world)).toBe("ChildRefused");
     expect(world.statuses.at(-1)?.serviceIPs).toEqual(["10.96.0.7", "fd00:96::7"]);
+  });
+
+  describe("whose gateways are to be upgraded", () => {
+    const PAUSED = { metadata: { annotations: { [PAUSE_ROLLOUT_ANNOTATION]: "true" } } };
+
+    test.each([
+      ["as many gateways as", { replicas: 5 }, { replicas: 5 }],
+      [
+        "as its next ones are to be replaced, what",
+        { strategy: { rollingUpdate: { maxUnavailable: 0 } } },
+        { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: 0 } } },
+      ],
+      [
+        "without a strategy's rest, what",
+        { strategy: { type: "Recreate" } },
+        { strategy: { type: "Recreate" } },
+      ],
+    ])("gives one that is paused %s its author wants", async (_, spec, expected) => {
+      const world = new FakeWorld({}, anEgress(spec, PAUSED), deploymentOfRelease("gateway:0", anEgress({})));
+      await reconcile(world);
+      expect(world.adjust).toHaveBeenCalledOnce();
+      expect(world.adjust.mock.lastCall?.[1]).toMatchObject(expected);
+      expect(world.applied).not.toContain("deployment");
+    });
+
+    test("writes nothing to one that is paused and as its author wants it", async () => {
+      const egress = anEgress({}, PAUSED);
+      const world = new FakeWorld({}, egress, deploymentOfRelease("gateway:0", egress));
+      expect(await reconcile(world)).toEqual(done);
+      expect(world.adjust).not.toHaveBeenCalled();
+    });
+
+    // Others would be upgraded beside one whose upgrade was carried out.
+    test.each([
+      { answer: invalid, times: 1 },
+      { answer: failing, times: 1 },
+      { answer: conflict, times: 0 },
+      { answer: passing, times: 0 },
+      { answer: unreachable, times: 0 },
+    ])("after $answer.message gives its turn back $times times", async ({ answer, times }) => {
+      const egress = anEgress({});
+      const world = new FakeWorld({ deployment: answer }, egress, deploymentOfRelease("gateway:0", egress));
+      await expect(reconcile(world)).rejects.toBe(answer);
+      expect(world.upgradeTurns.giveBack).toHaveBeenCalledTimes(times);
+    });
   });
 
   test("is content when the Egress is gone before its status is written", async () => {

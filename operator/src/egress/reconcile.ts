@@ -23,7 +23,7 @@ import {
   type ObservedDeployment,
 } from "./observed.ts";
 import { belongsTo, isAsWanted, isOurs, planChildren, type Step } from "./plan.ts";
-import { asUpgrade, isPaused, templateOf } from "./rollout.ts";
+import { type Adjustment, adjustment, asUpgrade, isPaused, templateOf } from "./rollout.ts";
 import type { Problem } from "./standard-conditions.ts";
 import { egressStatus, type Hold, type StoredEgress } from "./status.ts";
 import type { UpgradeTurns } from "./upgrade-turns.ts";
@@ -73,10 +73,10 @@ export interface EgressWorld {
     seen: ObservedChildren[K],
     signal: AbortSignal,
   ): Promise<NonNullable<ObservedChildren[K]>>;
-  /** Sets how many gateways there should be, and changes nothing else. @throws KubeError Conflict as {@link apply} */
-  scale(
+  /** Sets this, and nothing else. @throws KubeError Conflict as {@link apply} */
+  adjust(
     deployment: ObservedDeployment,
-    replicas: number,
+    wanted: Adjustment,
     signal: AbortSignal,
   ): Promise<NonNullable<ObservedChildren["deployment"]>>;
   /** In milliseconds, by the Egress's key: since when each look at it has met a failure that should pass. */
@@ -270,7 +270,7 @@ function isOfWebhook({ status, message }: KubeError): boolean {
   return status === INTERNAL_ERROR && message.includes("failed calling webhook");
 }
 
-/** Gateways that wait for their turn are as many as their author wants all the same. */
+/** While gateways wait for their turn their author has a say in how many they are, and how they will be replaced. */
 async function attemptUpgrade(
   egress: Egress,
   { deployment }: ObservedChildren,
@@ -281,7 +281,6 @@ async function attemptUpgrade(
 ): Promise<Attempt> {
   if (deployment === undefined) throw new TypeError("what is not there cannot be upgraded");
   const key = objectKey(egress);
-  const { replicas } = egress.spec;
   const isAvailable = deployment.status.availableReplicas > 0;
   const hold = isPaused(egress)
     ? "UpgradePaused"
@@ -289,8 +288,11 @@ async function attemptUpgrade(
       ? undefined
       : "UpgradeWaits";
   if (hold !== undefined) {
-    const result =
-      deployment.spec.replicas === replicas ? deployment : await world.scale(deployment, replicas, signal);
+    const wanted = adjustment(step.manifest);
+    const { replicas, strategy } = deployment.spec;
+    const result = isDeepStrictEqual({ replicas, strategy }, wanted)
+      ? deployment
+      : await world.adjust(deployment, wanted, signal);
     return { step, result, hold };
   }
   try {
@@ -299,7 +301,8 @@ async function attemptUpgrade(
     logger.info({ kind: CHILD_RESOURCES.deployment.kind, action: step.action }, "step taken");
     return { step, result };
   } catch (error) {
-    world.upgradeTurns.giveBack(key);
+    // Else it may have been carried out, as where the answer is lost; then the next try is a conflict.
+    if (error instanceof KubeError && isAboutTheChild(error)) world.upgradeTurns.giveBack(key);
     throw error;
   }
 }

@@ -5,6 +5,7 @@
 
 import { type Egress, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { digest } from "@egress-nat/kube";
+import type { V1DeploymentSpec } from "@kubernetes/client-node";
 import type { Manifest } from "./children/index.ts";
 import type { ObservedChild, ObservedDeployment } from "./observed.ts";
 
@@ -49,6 +50,14 @@ export function isUpgrade(egress: Egress, { metadata }: ObservedChild, manifest:
   return authored === undefined
     ? egress.status?.observedGeneration === egress.metadata.generation
     : authored === wanted[AUTHORED_ANNOTATION];
+}
+
+/** What of a Deployment changes without a gateway being replaced: how many there are, and how they will be. */
+export type Adjustment = Required<Pick<V1DeploymentSpec, "replicas" | "strategy">>;
+
+export function adjustment({ spec }: Manifest): Adjustment {
+  const { replicas, strategy } = spec as Adjustment;
+  return { replicas, strategy };
 }
 
 /** The manifest, marked as one that the operator itself has brought. */

@@ -84,6 +84,13 @@ describe("turns of an upgrade", () => {
     expect(woken).toEqual(["c"]);
   });
 
+  test("are kept by nobody who does not count any more, before the store shows what they were for", () => {
+    for (const key of ["a", "b"]) take(key);
+    // As when it is paused, or gone.
+    deployments.delete("a");
+    expect([take("c"), take("d")]).toEqual([true, false]);
+  });
+
   test("are kept by an upgrade that does not get ready: it is not spread", () => {
     for (const key of ["a", "b", "c"]) take(key);
     see("a", NEW, "ProgressDeadlineExceeded");

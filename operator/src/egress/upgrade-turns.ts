@@ -84,10 +84,10 @@ export class UpgradeTurns {
   }
 
   #underWay(): ReadonlySet<string> {
-    const seen = [...this.#options.deployments()].flatMap(([key, deployment]) =>
-      isUpgrading(deployment) ? [key] : [],
+    const underWay = [...this.#options.deployments()].filter(
+      ([key, deployment]) => this.#given.has(key) || isUpgrading(deployment),
     );
-    return new Set([...seen, ...this.#given.keys()]);
+    return new Set(underWay.map(([key]) => key));
   }
 
   #forget(key: string): void {
