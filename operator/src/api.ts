@@ -139,11 +139,19 @@ export function clusterRangesWorld(
   const configMaps = new ResourceClient(transport, CONFIG_MAP_RESOURCE, (raw) => ClusterRanges.parse(raw));
   return {
     clusterRanges: () => clusterRanges(sources()),
-    published: () => caches.publishedRanges(),
-    publish: async (cidrs, signal) => {
+    published: () => caches.published(),
+    publish: async (cidrs, seen, signal) => {
+      const reference = { name: CLUSTER_RANGES_CONFIG_MAP, namespace };
+      const data = clusterRangesData(cidrs);
+      const options = { fieldManager: FIELD_MANAGER, signal };
+      if (seen === undefined) {
+        await configMaps.createByApply({ metadata: reference, data }, options);
+        return;
+      }
+      const { resourceVersion } = seen.metadata;
       await configMaps.apply(
-        { metadata: { name: CLUSTER_RANGES_CONFIG_MAP, namespace }, data: clusterRangesData(cidrs) },
-        { fieldManager: FIELD_MANAGER, force: true, signal },
+        { metadata: { ...reference, resourceVersion }, data },
+        { ...options, force: true },
       );
     },
   };

@@ -125,7 +125,7 @@ export class Caches {
       fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,
     });
     this.clusterRanges.store.onChange(() => {
-      this.#isOutside = outsideTest(this.publishedRanges() ?? []);
+      this.#isOutside = outsideTest(this.published()?.data?.ranges ?? []);
     });
     this.slices.store.addIndex(SLICES_BY_NODE, ({ nodeName }) => [nodeName]);
     this.slices.store.addIndex(BY_EGRESS, egressKeys);
@@ -147,12 +147,12 @@ export class Caches {
 
   /** Whether an address is in a network that is published as the cluster's. */
   isInside(address: string): boolean {
-    return this.publishedRanges() !== undefined && !this.isOutside(address);
+    return this.published()?.data !== undefined && !this.isOutside(address);
   }
 
-  /** What agents and gateways know of the cluster's networks; undefined before anything was published. */
-  publishedRanges(): readonly string[] | undefined {
-    return this.clusterRanges.store.list()[0]?.data?.ranges;
+  /** What agents and gateways know of the cluster's networks; without data before anything was published. */
+  published(): ClusterRanges | undefined {
+    return this.clusterRanges.store.list()[0];
   }
 
   /** The children of an Egress are found by its key: they have its name. */
