@@ -3,9 +3,9 @@ import { carriedRanges, decide } from "../coverage.ts";
 import type { Addresses, Family } from "../family.ts";
 import { FAMILIES } from "../family.ts";
 import { type FouPort, linkName, type TunnelLink, tunnelLink } from "../iproute/links.ts";
-import type { Route } from "../iproute/routes.ts";
+import { FOUNAT_PROTOCOL, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
-import { LOCAL_TABLE, MAIN_TABLE } from "../iproute/state.ts";
+import { LOCAL_TABLE, MAIN_TABLE, type RuleState } from "../iproute/state.ts";
 import type { NftTable } from "../nft/table.ts";
 import { PROBE_PREFIXES } from "../probe-addresses.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -24,8 +24,8 @@ export interface GatewayFacts {
   /** Whether the kernel has flowtables. */
   readonly flowtables: boolean;
   /**
-   * Whether the kernel, where it asks for the way back of an IPv4 packet, asks with the packet's mark (src_valid_mark).
-   * Not where an older program has prepared the namespace.
+   * Whether the kernel, where it asks for the way back of an IPv4 packet, has to ask with the packet's mark
+   * (src_valid_mark). Not where an older program has prepared the namespace, and no way asks for a mark yet.
    */
   readonly marksWayBack: boolean;
 }
@@ -123,6 +123,12 @@ function openWays(link: TunnelLink, uplink: string): Rule[] {
     rule(link, 2000, `iif ${uplink}`, TO_CLIENTS),
     ...ways(link, uplink).filter(({ preference }) => preference === 2001 || preference === 2002),
   ];
+}
+
+/** Whether a rule is one of IPv4 that {@link openWays} lack. */
+export function isMarkedWay({ family, protocol, selector, action }: RuleState): boolean {
+  const isClosed = selector.includes(PASSED) || action === "blackhole";
+  return family === "ipv4" && protocol === FOUNAT_PROTOCOL && isClosed;
 }
 
 function rule({ family }: TunnelLink, preference: number, selector: string, action: string): Rule {

@@ -6,7 +6,7 @@ import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } 
 import { type Kernel, parseSysctls } from "../kernel.ts";
 import { type NftTableState, parseTable } from "../nft/state.ts";
 import type { Peer, Peers } from "./peers.ts";
-import type { GatewayFacts } from "./plan.ts";
+import { type GatewayFacts, isMarkedWay } from "./plan.ts";
 import { GATEWAY_TABLE } from "./table.ts";
 
 /** What the kernel holds of the gateway. */
@@ -106,14 +106,15 @@ export function gatewayFacts(state: GatewayState, named?: readonly string[]): Ga
   return {
     uplink: { name: link.name, mtu: link.mtu, addresses },
     flowtables: state.flowtables,
-    marksWayBack: state.sysctls.get(SRC_VALID_MARK) === "1",
+    // A sysctl that was lost opens no way that was closed.
+    marksWayBack: state.sysctls.get(SRC_VALID_MARK) === "1" || state.rules.some(isMarkedWay),
   };
 }
 
 /**
  * @throws FounatError `forwarding-disabled` or `strict-reverse-path-filter` when the namespace is not prepared
  */
-export function checkSysctls({ sysctls }: GatewayState, { uplink }: GatewayFacts): void {
+export function checkSysctls({ sysctls }: GatewayState, { uplink, marksWayBack }: GatewayFacts): void {
   const remedy =
     "have it set in the gateway's network namespace: a node agent does so for pods that it knows as gateways " +
     "(prepareGatewayNetns), without one an init container must";
@@ -136,6 +137,13 @@ export function checkSysctls({ sysctls }: GatewayState, { uplink }: GatewayFacts
     throw new FounatError(
       "strict-reverse-path-filter",
       `sysctl net.ipv4.conf.all.rp_filter is not 2: packets of clients may be dropped; ${remedy}`,
+      { retryable: true },
+    );
+  }
+  if (uplink.addresses.ipv4 !== undefined && marksWayBack && sysctls.get(SRC_VALID_MARK) !== "1") {
+    throw new FounatError(
+      "strict-reverse-path-filter",
+      `sysctl net.ipv4.conf.all.src_valid_mark is not 1: IPv4 packets of clients are dropped; ${remedy}`,
       { retryable: true },
     );
   }
