@@ -31,7 +31,11 @@ export function gatewayChanges(
   const tableState = withoutLinks(state.table, links.replaced);
   const comparison = { keep, listing };
   const table = tableDifferences(plan.table, tableState, comparison);
-  const lines4 = [...links.bringUp, ...routingLines("ipv4", plan, state, GATEWAY_TABLES, links.replaced)];
+  const lines4 = [
+    ...loopbackLines(state),
+    ...links.bringUp,
+    ...routingLines("ipv4", plan, state, GATEWAY_TABLES, links.replaced),
+  ];
   const lines6 = routingLines("ipv6", plan, state, GATEWAY_TABLES, links.replaced);
   const removals = linkRemovals(plan, state);
   // A link that the new packet filter knows nothing of would bring in packets without their check.
@@ -55,6 +59,11 @@ export function gatewayChanges(
       ...ipBatch([], removals),
     ],
   };
+}
+
+/** The way of probes ends at lo. The kernel takes no route by an interface that is down. */
+function loopbackLines({ links }: GatewayState): string[] {
+  return links.some(({ name, up }) => name === "lo" && !up) ? ["link set lo up"] : [];
 }
 
 function tableText(table: NftTable, state: NftTableState | undefined, comparison: TableComparison): string {

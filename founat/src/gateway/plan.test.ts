@@ -45,6 +45,16 @@ test.each([
   );
 });
 
+test("lo comes up before a route leads there", () => {
+  const lo = { name: "lo", up: false, mtu: 65_536, group: 0, hasIpv4Address: true, addresses: [] };
+  const plan = planGateway(config, facts);
+  const { differences, steps } = gatewayChanges(plan, { ...NOTHING, links: [lo] });
+  expect(differences).toContainEqual({ object: "link", text: "not done: ip link set lo up" });
+  expect(renderSteps(steps)).toMatch(/link set lo up\n.*route replace local .*route replace local /s);
+  const whole = gatewayChanges(plan, { ...NOTHING, links: [{ ...lo, up: true }] });
+  expect(renderSteps(whole.steps)).not.toContain("link set lo");
+});
+
 test("where the way back is not asked for by mark, no way of IPv4 asks for one", () => {
   const { rules } = planGateway(config, { ...facts, marksWayBack: false });
   const marked = rules.filter(({ selector }) => selector.includes("fwmark"));
