@@ -5,7 +5,7 @@ import { IP, perFamily, VERSION } from "../nft/per-family.ts";
 import type { NftChain, NftRule, NftSet, NftTable } from "../nft/table.ts";
 import { PROBE_PREFIXES } from "../probe-addresses.ts";
 import { formatRange } from "../ranges.ts";
-import { PASSED_MARK } from "./marks.ts";
+import { OUTER_MARK, PASSED_MARK } from "./marks.ts";
 
 const ICMP: Readonly<Record<Family, string>> = { ipv4: "icmp", ipv6: "icmpv6" };
 
@@ -59,7 +59,12 @@ function drop(reason: DropReason): string {
 // A gateway's links have no remote.
 const TUNNEL = LINK_GROUP.open;
 
-const PASSED = `0x${PASSED_MARK.toString(16)}`;
+const PASSED = hex(PASSED_MARK);
+const OUTER = hex(OUTER_MARK);
+
+function hex(mark: number): string {
+  return `0x${mark.toString(16)}`;
+}
 
 /** The gateway's packet filter: opt-in is enforced here, whatever a client's network namespace says. */
 export function gatewayTable(input: GatewayTableInput): NftTable {
@@ -131,7 +136,12 @@ export function gatewayTable(input: GatewayTableInput): NftTable {
         name: "outer_output",
         hook: "type filter hook output priority raw; policy accept;",
         comment: "Outer packets to clients.",
-        rules: [{ text: `udp dport ${port} notrack`, comment: "nobody asks for their flow" }],
+        rules: [
+          {
+            text: `udp dport ${port} meta mark set ${OUTER} notrack`,
+            comment: "nobody asks for their flow; the mark lets them leave",
+          },
+        ],
       },
       ...links.map(ingress),
       {
@@ -225,8 +235,9 @@ export function gatewayTable(input: GatewayTableInput): NftTable {
         name: "departures",
         hook: "type filter hook postrouting priority srcnat + 1; policy accept;",
         comment: "Fail closed, whatever became of the chains before.",
-        // To the kernel an outer packet, too, has come from the tunnel's link. It has no conntrack entry.
-        rules: [{ text: `ct state != untracked iifgroup ${TUNNEL} goto from_client`, comment: "of clients" }],
+        // To the kernel an outer packet, too, has come from the tunnel's link. That it is not tracked does not tell it:
+        // nor is neighbour discovery (nf_conntrack_proto_icmpv6.c), which a client may send anywhere.
+        rules: [{ text: `meta mark != ${OUTER} iifgroup ${TUNNEL} goto from_client`, comment: "of clients" }],
       },
     ],
   };
