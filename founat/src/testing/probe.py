@@ -214,7 +214,8 @@ heard = {}
 
 
 def subscribe(address):
-    """Has a server stream datagrams here. Nothing is sent but the wish for them."""
+    """Has a server stream datagrams here, and sends one into the flow now and then, until it is told to stop. Returns the
+    port here."""
     s = socket.socket(family(address), socket.SOCK_DGRAM)
     s.connect((address, 9000))
     s.send(b"stream")
@@ -224,7 +225,15 @@ def subscribe(address):
         while s.recv(100):
             heard[address] += 1
 
+    def go_on():
+        while chatting.is_set():
+            time.sleep(0.1)
+            s.send(b"more")
+
+    chatting.set()
     start(count)
+    start(go_on)
+    return str(s.getsockname()[1])
 
 
 def talk(addresses):

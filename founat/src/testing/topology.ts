@@ -281,9 +281,13 @@ export async function chatter(
   return silence;
 }
 
-/** Has a server stream datagrams to the client, which sends none itself. */
-export async function subscribe(address: string): Promise<void> {
-  await probe("client", "subscribe", { address });
+/**
+ * Has a server stream datagrams to the client, which now and then sends `more` itself, until {@link silence}.
+ *
+ * @returns the client's port
+ */
+export function subscribe(address: string): Promise<string> {
+  return probe("client", "subscribe", { address });
 }
 
 /** How many datagrams of the stream from a server the client has got. */
@@ -301,7 +305,7 @@ export async function besiege(namespace: Namespace, packets: readonly ForgedPack
   await probe(namespace, "besiege", { packets });
 }
 
-/** Ends what {@link chatter}, {@link talk} and {@link besiege} began. */
+/** Ends what {@link chatter}, {@link talk} and {@link besiege} began, and what the client sends into a stream. */
 export async function silence(): Promise<void> {
   await probe("client", "silence");
 }
