@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Credentials } from "./credentials.ts";
 import { KubeError } from "./error.ts";
 import { selfSigned } from "./testing/self-signed.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
@@ -13,6 +14,7 @@ let cert: string;
 let key: string;
 let server: Server | undefined;
 let transport: Transport;
+let credentials: Credentials;
 
 beforeAll(async () => {
   ({ cert, key } = await selfSigned());
@@ -39,12 +41,13 @@ async function serve(
   await promise;
   const { port } = server.address() as AddressInfo;
   const authentication = { tls: { ca: cert }, authorization: "Bearer abc" };
+  credentials = {
+    server: new URL(`https://127.0.0.1:${port}/behind/a/gateway/`),
+    read: () => Promise.resolve(authentication),
+    invalidate: () => undefined,
+  };
   transport = createTransport({
-    credentials: {
-      server: new URL(`https://127.0.0.1:${port}/behind/a/gateway/`),
-      read: () => Promise.resolve(authentication),
-      invalidate: () => undefined,
-    },
+    credentials,
     logger: silentLogger,
     userAgent: "gardener/1.0",
     onRequest: (request) => told.push(request),
@@ -172,6 +175,36 @@ test("what is asked right before a request is sent may keep it back, when it is 
   mayBeSent = false;
   await expect(request).rejects.toThrow("too late");
   expect(requests).toHaveLength(1);
+});
+
+describe("while credentials cannot be read", () => {
+  const never = () => new Promise<never>(() => undefined);
+
+  test.each([
+    ["request", () => transport.request({ ...GET, timeoutMs: 100 })],
+    ["stream", () => transport.stream({ path: "/", idleTimeoutMs: 10_000, timeoutMs: 100 })],
+  ])("a %s hears its time limit", async (_, send) => {
+    await serve(answer(200, {}));
+    credentials.read = never;
+    await expect(send()).rejects.toMatchObject({ code: "Timeout", retryable: true });
+  });
+
+  test("a request hears its caller", async () => {
+    await serve(answer(200, {}));
+    credentials.read = never;
+    const caller = new AbortController();
+    const waiting = transport.request({ ...GET, signal: caller.signal });
+    caller.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
+  });
+
+  test("a request that needs others than the apiserver was sent hears its time limit", async () => {
+    await serve((request, response) => {
+      credentials.read = never;
+      answer(401, {})(request, response);
+    });
+    await expect(transport.request({ ...GET, timeoutMs: 500 })).rejects.toMatchObject({ code: "Timeout" });
+  });
 });
 
 test("an answer that is not JSON is an error that shows it", async () => {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { abortable } from "./abortable.ts";
 import { pause } from "./clock.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import type { Authentication, Credentials } from "./credentials.ts";
@@ -20,7 +21,7 @@ export interface RequestOptions {
   /** The representation to ask for; application/json where it is absent. */
   readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Time limit for all of it, waiting for a connection and a busy apiserver included; 30 s where it is absent. */
+  /** Time limit for all of it: reading credentials, waiting for a connection, a busy apiserver; 30 s where it is absent. */
   readonly timeoutMs?: number | undefined;
   /** Called right before each time that it is sent. A KubeError that it throws is the result, and nothing is sent. */
   readonly beforeSend?: (() => void) | undefined;
@@ -170,13 +171,13 @@ class HttpsTransport implements Transport {
     deadline: Deadline,
   ): Promise<IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
-      const authentication = await this.#credentials.read();
+      const authentication = await abortable(this.#credentials.read(), deadline.signal);
       const response = await this.#send(request, authentication, pool, deadline.signal);
       if (isSuccess(response)) return response;
 
       const error = await refusal(request, response);
       if (attempt >= MAX_ATTEMPTS) throw error;
-      if (error.status === 401 && (await this.#hasReplaced(authentication))) continue;
+      if (error.status === 401 && (await this.#hasReplaced(authentication, deadline.signal))) continue;
       const delayMs = waitBeforeRetry(error);
       if (delayMs === undefined || delayMs >= deadline.remainingMs) throw error;
       this.#logger.debug({ path: request.path, status: error.status, delayMs }, "apiserver is busy, waiting");
@@ -185,9 +186,9 @@ class HttpsTransport implements Transport {
   }
 
   /** Whether other credentials have taken the place of these since they were read. */
-  async #hasReplaced(refused: Authentication): Promise<boolean> {
+  async #hasReplaced(refused: Authentication, signal: AbortSignal): Promise<boolean> {
     this.#credentials.invalidate();
-    const current = await this.#credentials.read();
+    const current = await abortable(this.#credentials.read(), signal);
     return current.authorization !== refused.authorization;
   }
 
