@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { LinkState, NetworkState, RouteState } from "../iproute/state.ts";
-import { forgetLines, givenAddresses, isLearned } from "./learned.ts";
+import { givenAddresses, isLearned, settledLines } from "./learned.ts";
 import { clientFacts } from "./state.ts";
 
 const KERNEL = 2;
@@ -70,38 +70,63 @@ test("an IPv4 address is given, whatever its lifetime, which is that of a lease 
   });
 });
 
-describe("what is forgotten", () => {
+describe("without routers", () => {
   const advertised = route({ via: "fe80::1" });
   const prefix = route({ destination: "2001:db8::/64", protocol: KERNEL, metric: 256 });
+  const made = route({ via: "fd00:1::1", protocol: 3 });
 
-  test("beside a way out of the runtime's making: every route and address of advertisements", () => {
-    const made = route({ via: "fd00:1::1", protocol: 3 });
+  test("nothing of advertisements stays beside a way out and an address of the runtime's making", () => {
     const uplink = link(slaac, own);
-    expect(forgetLines(uplink, state(uplink, made, advertised, prefix))).toEqual([
+    expect(settledLines([uplink], state(uplink, made, advertised, prefix))).toEqual([
       "route del ::/0 via fe80::1 dev eth0 metric 1024 proto 9",
       "route del 2001:db8::/64 dev eth0 metric 256 proto 2",
       "address del 2001:db8::2/64 dev eth0",
     ]);
   });
 
-  test("without one: not the first router's default route, which stays for good", () => {
+  test("the first router's default route stays for good where there is no other", () => {
     const uplink = link(own);
     const other = route({ via: "fe80::2" });
-    expect(forgetLines(uplink, state(uplink, advertised, other))).toEqual([
+    expect(settledLines([uplink], state(uplink, advertised, other))).toEqual([
       "route replace ::/0 via fe80::1 dev eth0 metric 1024 proto static",
       "route del ::/0 via fe80::2 dev eth0 metric 1024 proto 9",
     ]);
   });
 
-  test("not an IPv4 address with a lifetime", () => {
-    const uplink = link(leased, slaac, own);
-    expect(forgetLines(uplink, state(uplink))).toEqual(["address del 2001:db8::2/64 dev eth0"]);
+  test("a way out by another link is one", () => {
+    const uplink = { ...link(own), name: "net1" };
+    const elsewhere = route({ via: "fe80::1", device: "net1" });
+    expect(settledLines([link(own), uplink], state(uplink, made, elsewhere))).toEqual([
+      "route del ::/0 via fe80::1 dev net1 metric 1024 proto 9",
+    ]);
   });
 
-  test("nothing where the network gives no address but by advertisements, and nothing of other links", () => {
+  test("an IPv4 address with a lifetime stays as it is", () => {
+    const uplink = link(leased, slaac, own);
+    expect(settledLines([uplink], state(uplink))).toEqual(["address del 2001:db8::2/64 dev eth0"]);
+  });
+
+  test("advertised addresses stay for good where there are no others, with the networks they are of", () => {
     const uplink = link(slaac);
-    expect(forgetLines(uplink, state(uplink, advertised, prefix))).toEqual([]);
+    const stranger = route({ destination: "2001:db8:5::/64", protocol: KERNEL, metric: 256 });
+    expect(settledLines([uplink], state(uplink, advertised, prefix, stranger))).toEqual([
+      "route replace ::/0 via fe80::1 dev eth0 metric 1024 proto static",
+      "route del 2001:db8:5::/64 dev eth0 metric 256 proto 2",
+      "address change 2001:db8::2/64 dev eth0 valid_lft forever preferred_lft forever",
+    ]);
+  });
+
+  test("other links stay as they are", () => {
     const elsewhere = route({ device: "net1" });
-    expect(forgetLines(link(own), state(link(own), elsewhere))).toEqual([]);
+    expect(settledLines([link(own)], state(link(own), elsewhere))).toEqual([]);
+  });
+});
+
+test("a client goes on to listen where the network gives no address but by advertisements, and forgets nothing", () => {
+  const uplink = link(slaac);
+  const learned = [route({ via: "fe80::1" }), route({ destination: "2001:db8::/64", protocol: KERNEL })];
+  expect(clientFacts({ ...state(uplink, ...learned), sysctls: new Map() }, "eth0")).toMatchObject({
+    forget: [],
+    needsAdvertisements: true,
   });
 });

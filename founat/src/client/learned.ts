@@ -27,38 +27,49 @@ export function givenAddresses({ addresses }: LinkState): readonly Address[] {
  */
 export function isLearned(
   { family, protocol, device, destination }: RouteState,
-  state: NetworkState,
+  { links }: Pick<NetworkState, "links">,
 ): boolean {
   if (protocol === PROTOCOL.redirect || protocol === PROTOCOL.advertisement) return true;
   if (family === "ipv4" || protocol !== PROTOCOL.kernel || destination === LINK_LOCAL) return false;
-  const link = state.links.find(({ name }) => name === device);
+  const link = links.find(({ name }) => name === device);
   return !link?.addresses.some((address) => address.lasting && networkOf(address) === destination);
 }
 
 const LINK_LOCAL = "fe80::/64";
 
 /**
- * Lines for `ip -6 -batch` that take away what a link has learned. Of its default routes one stays for good where there
- * is no other: the first router's.
+ * Lines for `ip -6 -batch` by which links that do not listen to routers any more keep what they were given, for good, and
+ * nothing else that routers have told. Of the default routes one stays where there is no other: the first router's.
  */
-export function forgetLines(uplink: LinkState, state: NetworkState): string[] {
-  const given = givenAddresses(uplink);
-  if (given.every(isAdvertised)) return [];
+export function settledLines(links: readonly LinkState[], state: NetworkState): string[] {
+  const settled = links.map((link) => ({
+    ...link,
+    addresses: givenAddresses(link).map((address) => ({ ...address, lasting: true })),
+  }));
   const main = state.routes.filter(({ family, table }) => family === "ipv6" && table === MAIN_TABLE);
-  const learned = main.filter((route) => route.device === uplink.name && isLearned(route, state));
+  const learned = main.filter(
+    (route) => settled.some(({ name }) => name === route.device) && isLearned(route, { links: settled }),
+  );
   const isWayOut = ({ destination }: RouteState) => destination === "::/0";
   const hasOther = main.some((route) => isWayOut(route) && !learned.includes(route));
   const first = hasOther ? undefined : learned.find((route) => isWayOut(route) && route.via !== undefined);
-  const strangers = uplink.addresses.filter((address) => !given.includes(address));
   return [
     ...(first === undefined ? [] : [`route replace ${words(first)} proto static`]),
     ...learned
       .filter((route) => route !== first)
       .map((route) => `route del ${words(route)} proto ${route.protocol}`),
-    ...strangers.map(
-      ({ address, prefixLength }) => `address del ${address}/${prefixLength} dev ${uplink.name}`,
-    ),
+    ...links.flatMap(addressLines),
   ];
+}
+
+function addressLines(link: LinkState): string[] {
+  const given = givenAddresses(link);
+  return link.addresses.filter(isAdvertised).map((address) => {
+    const words = `${address.address}/${address.prefixLength} dev ${link.name}`;
+    return given.includes(address)
+      ? `address change ${words} valid_lft forever preferred_lft forever`
+      : `address del ${words}`;
+  });
 }
 
 function words({ destination, via, device, metric }: RouteState): string {

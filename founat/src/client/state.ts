@@ -6,7 +6,7 @@ import { type NftTableState, parseTable } from "../nft/state.ts";
 import type { Command } from "../step.ts";
 import type { ClientConfig } from "./config.ts";
 import { CLIENT_TABLE } from "./guard.ts";
-import { forgetLines, givenAddresses, isAdvertised, isLearned } from "./learned.ts";
+import { givenAddresses, isAdvertised, isLearned, settledLines } from "./learned.ts";
 import type { ClientFacts } from "./plan.ts";
 import { familiesOf, relevantSysctls, sysctlsOfSome } from "./sysctls.ts";
 
@@ -79,7 +79,7 @@ export function clientFacts(state: Omit<ClientState, "guard">, uplink: string): 
       .filter(({ table, destination }) => table === MAIN_TABLE && !destination.endsWith("/0"))
       .filter((route) => !isLearned(route, state))
       .map(({ destination }) => destination),
-    forget: forgetLines(link, state),
+    forget: given.every(isAdvertised) ? [] : settledLines([link], state),
     needsAdvertisements: given.length > 0 && given.every(isAdvertised),
     families: familiesOf(state.sysctls),
   };

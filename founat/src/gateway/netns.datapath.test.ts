@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
 import { FAMILIES } from "../family.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
+import { redirect6, routerAdvertisement } from "../testing/router-messages.ts";
 import {
   ADDRESSES,
   addressOf,
@@ -9,6 +10,7 @@ import {
   ask,
   buildTopology,
   destroyTopology,
+  forge,
   inside,
   kernelOf,
   lie,
@@ -24,10 +26,10 @@ const gateway = new Gateway(gatewayConfig({ addresses: own }), {
   logger: silent,
 });
 
-/** What a gateway's namespace believes of its network: routes, addresses, and who its neighbours are. */
-async function beliefs(): Promise<string> {
+/** What a namespace believes of its network: routes, addresses, and who its neighbours are. */
+async function beliefs(namespace: Namespace): Promise<string> {
   const output = await inside(
-    "gateway",
+    namespace,
     `for a in 10.1.0.1 fd00:1::1; do ping -q -c 1 -W 1 $a >/dev/null || echo no answer from $a; done
     ip route; ip -6 route; ip -oneline address | grep -v 'scope link'
     ip route get 192.0.2.2; ip -6 route get 2001:db8::2
@@ -38,6 +40,50 @@ async function beliefs(): Promise<string> {
     / (REACHABLE|STALE|DELAY|PROBE|router)\b| expires \d+sec| (valid|preferred)_lft \d+sec/g,
     "",
   );
+}
+
+async function linkLocal(namespace: Namespace, device: string): Promise<string> {
+  const output = await inside(namespace, `ip -6 -oneline address show dev ${device} scope link`);
+  return /fe80[^/ ]*/.exec(output)?.[0] ?? "";
+}
+
+/** Those of the stranger's lies that a namespace believes. */
+async function believedLies(namespace: Namespace): Promise<string[]> {
+  const stranger = await linkLocal("stranger", "eth0");
+  const mac = /link.ether (\S+)/.exec(await inside("stranger", "ip link show dev eth0"))?.[1];
+  const signs = {
+    address: /inet6 2001:db8:bad:/,
+    prefix: /^2001:db8:bad::\/64 dev eth0 proto kernel/m,
+    route: new RegExp(`^2001:db8::/32 via ${stranger} dev eth0 proto ra`, "m"),
+    "default route": new RegExp(`^default via ${stranger} dev eth0 proto ra`, "m"),
+    "redirect of IPv4": /^192\.0\.2\.2 via 10\.1\.0\.5 /m,
+    "redirect of IPv6": new RegExp(`^2001:db8::2 via ${stranger} `, "m"),
+    ARP: new RegExp(`^10\\.1\\.0\\.1 dev eth0 lladdr ${mac} `, "m"),
+    NA: new RegExp(`^fd00:1::1 dev eth0 lladdr ${mac} `, "m"),
+  };
+  const output = await inside(
+    namespace,
+    "ip -6 -oneline address; ip -6 route; ip route get 192.0.2.2; ip -6 route show cache; ip neigh; ip -6 neigh",
+  );
+  return Object.entries(signs).flatMap(([lie, sign]) => (sign.test(output) ? [lie] : []));
+}
+
+/** The stranger sends an ICMP message of routers. @param source whose link-local address it has */
+async function speak(namespace: Namespace, source: string, icmp: string): Promise<void> {
+  const to = addressOf(namespace, "ipv6");
+  await forge("stranger", [{ how: "bare", to, source, destination: to, payload: "", icmp }]);
+}
+
+async function tellAllLies(namespace: Namespace): Promise<void> {
+  await lie("stranger", namespace);
+  // One that quotes a packet counts only where a socket has sent that.
+  const redirect = redirect6(await linkLocal("stranger", "eth0"), "2001:db8::2");
+  await speak(namespace, await linkLocal("router", "br0"), redirect);
+}
+
+/** The router says that it is none any more. */
+async function resign(namespace: Namespace): Promise<void> {
+  await speak(namespace, await linkLocal("router", "br0"), routerAdvertisement(0, []));
 }
 
 /** Takes back what a namespace has been made to believe. */
@@ -59,18 +105,57 @@ async function learnRoute(): Promise<void> {
   await expect.poll(() => inside("gateway", "ip -6 address show tentative"), SOON).toBe("");
 }
 
-beforeAll(buildTopology);
+beforeAll(async () => {
+  await buildTopology();
+  for (const namespace of ["gateway", "neighbour"] as const) {
+    await inside(namespace, "sysctl -qw net.ipv6.conf.eth0.accept_ra_rt_info_max_plen=128");
+  }
+});
 afterAll(destroyTopology);
 
-test("an unprepared namespace believes whoever says to be a router", async () => {
+test("beside what the runtime made nothing stays of what a stranger has told before", async () => {
+  const before = await beliefs("neighbour");
+  const lies = routerAdvertisement(1800, [
+    { prefix: "2001:db8:bad::/64", onLink: true },
+    { prefix: "2001:db8::/32", onLink: false },
+  ]);
+  const believed = async () => {
+    await speak("neighbour", await linkLocal("stranger", "eth0"), lies);
+    return believedLies("neighbour");
+  };
+  await expect.poll(believed, SOON).toEqual(["address", "prefix", "route", "default route"]);
+  await prepareGatewayNetns(kernelOf("neighbour"));
+  expect(await beliefs("neighbour")).toBe(before);
+  expect(await believed()).toEqual([]);
+});
+
+test("an unprepared namespace believes whoever says to be a router, whatever he says", async () => {
   await inside("gateway", "ip -6 route del default");
   await learnRoute();
   // Redirects lead to neighbours that are known.
   await inside("stranger", `ping -q -c 1 -W 5 ${addressOf("gateway", "ipv4")}`);
+  expect(await beliefs("gateway")).not.toContain("no answer");
+  expect(await believedLies("gateway")).toEqual([]);
   try {
-    const before = await beliefs();
-    await lie("stranger", "gateway");
-    await expect.poll(beliefs, SOON).not.toBe(before);
+    const believed = async () => {
+      await tellAllLies("gateway");
+      return believedLies("gateway");
+    };
+    await expect
+      .poll(believed, SOON)
+      .toEqual([
+        "address",
+        "prefix",
+        "route",
+        "default route",
+        "redirect of IPv4",
+        "redirect of IPv6",
+        "ARP",
+        "NA",
+      ]);
+    await resign("gateway");
+    const router = await linkLocal("router", "br0");
+    await expect.poll(() => inside("gateway", "ip -6 route show default"), SOON).not.toContain(router);
   } finally {
     await forget("gateway");
   }
@@ -84,12 +169,14 @@ test("a prepared one keeps the route that its router told first, for good, and b
     new RegExp(`^default via ${told} dev eth0 proto static metric \\d+ pref medium\\s*$`),
   );
   expect(await inside("gateway", "ip -6 address show dynamic")).toBe("");
-  const before = await beliefs();
+  const before = await beliefs("gateway");
   expect(before).toContain("192.0.2.2 via 10.1.0.1 ");
-  await lie("stranger", "gateway");
+  await tellAllLies("gateway");
+  await resign("gateway");
   // Answered after all that was sent before.
   await inside("stranger", `ping -q -c 1 -W 5 ${addressOf("gateway", "ipv4")}`);
-  expect(await beliefs()).toBe(before);
+  expect(await beliefs("gateway")).toBe(before);
+  expect(await believedLies("gateway")).toEqual([]);
 });
 
 test("the gateway uses the addresses that it was told, and no other that its interface has", async () => {
