@@ -89,6 +89,14 @@ const GUARD: readonly (readonly [string, string])[] = [
     "nft flush set inet egress_nat_client guarded4; nft flush set inet egress_nat_client guarded6",
   ],
   [
+    "what a set leaves out, by an element with a comment",
+    "nft 'add element inet egress_nat_client guarded4 { 10.1.0.128/25 comment \"of somebody else\" }'",
+  ],
+  [
+    "whom a set leaves out, by an element for everybody",
+    "nft 'add element inet egress_nat_client peers4 { * }'",
+  ],
+  [
     "its counters",
     `t="inet egress_nat_client"; without=$(nft -s list table $t | sed 's/counter name "[a-z]*"/counter/')
      { echo "flush table $t"; echo "$without"; } | nft -f -

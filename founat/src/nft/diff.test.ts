@@ -72,6 +72,44 @@ test("addresses that touch stay apart, but in a set of intervals", () => {
   expect(differences(interval, { flags: "interval" })).toEqual([]); // as nft 1.1.1 prints one
 });
 
+describe("an element of somebody else's is a difference, whatever it is", () => {
+  const comment = "of somebody else";
+  const prefix = { prefix: { addr: "198.51.100.0", len: 24 } };
+  const range = { range: ["198.51.100.1", "198.51.100.5"] };
+  const other = ["nft set t s has other elements"];
+
+  const differences = (set: Partial<NftTable["sets"][number]>, flags: object, elem: readonly unknown[]) =>
+    tableDifferences(
+      { ...table, sets: table.sets.map((before) => ({ ...before, ...set })) },
+      listing({ set: { ...flags, elem } }),
+      { listing: listing({ set: flags }) },
+    ).map(({ text }) => text);
+
+  test.each([
+    ["a prefix with a comment", { elem: { val: prefix, comment } }],
+    ["a range with a comment", { elem: { val: range, comment } }],
+    ["an address with a comment", { elem: { val: "198.51.100.1", comment } }],
+    ["what no nft prints yet", { news: [1] }],
+  ])("%s, in a set of intervals", (_, element) => {
+    const own = { prefix: { addr: "192.0.2.0", len: 24 } };
+    const intervals = { elements: ["192.0.2.0/24"], interval: true };
+    const flags = { flags: ["interval"] };
+    expect(differences(intervals, flags, [own])).toEqual([]);
+    expect(differences(intervals, flags, [own, element])).toEqual(other);
+  });
+
+  test.each([
+    ["an address with a comment", { elem: { val: "198.51.100.1", comment } }],
+    ["an address and a port with a comment", { elem: { val: { concat: ["198.51.100.1", 5] }, comment } }],
+    ["every key that no other has", "*"],
+    ["a number", 5],
+    ["what no nft prints yet", { news: [1] }],
+  ])("%s, in a set of addresses", (_, element) => {
+    expect(differences({}, {}, ["192.0.2.1"])).toEqual([]);
+    expect(differences({}, {}, ["192.0.2.1", element])).toEqual(other);
+  });
+});
+
 test("a rule that counts elsewhere, or by itself, is a difference", () => {
   const counting = (counter: unknown) => listing({ ...asWanted, rule: { expr: [{ counter }, ...ACCEPT] } });
   expect(tableDifferences(table, counting("a"), { listing: counting("a") })).toEqual([]);

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { z } from "zod";
 import { ADDRESS_BITS, canonicalAddress, parseAddress, type Range } from "../cidr.ts";
 import { FounatError } from "../error.ts";
@@ -17,7 +18,7 @@ export interface NftTableState {
 export interface NftSetState {
   /** All but its elements, as this nft prints it. */
   readonly definition: string;
-  /** Understood as they are asked for, because a gateway's are as many as its clients: throws `unexpected-output`. */
+  /** Understood as they are asked for, because a gateway's are as many as its clients. */
   readonly elements: Iterable<NftElementState>;
 }
 
@@ -34,25 +35,30 @@ export interface NftRuleState {
 }
 
 export interface NftElementState {
-  /** Spelled as in {@link NftSet.elements}; in a set of intervals those that touch are joined. */
+  /**
+   * Spelled as in {@link NftSet.elements}; in a set of intervals those that touch are joined. What somebody else has added
+   * and founat does not understand is spelled like none of its own.
+   */
   readonly text: string;
   readonly comment?: string;
 }
 
 const Value = z.union([z.string(), z.number()]);
-const Concatenation = z.object({ concat: z.array(Value) });
+const Key = z.union([
+  z.object({ concat: z.array(Value) }),
+  Value,
+  z.object({ prefix: z.object({ addr: z.string(), len: z.number() }) }),
+  z.object({ range: z.tuple([z.string(), z.string()]) }),
+]);
 // Clients first, because there are ten thousand of them: what an element is not costs more to find out than what it is.
 const Element = z.union([
   z.tuple([
     z.union([z.object({ elem: z.object({ val: Value, comment: z.string().optional() }) }), Value]),
     Value,
   ]),
-  Concatenation,
-  Value,
-  z.object({ prefix: z.object({ addr: z.string(), len: z.number() }) }),
-  z.object({ range: z.tuple([z.string(), z.string()]) }),
+  Key,
   // With a comment of somebody else.
-  z.object({ elem: z.object({ val: z.union([Concatenation, Value]) }) }).transform(({ elem }) => elem.val),
+  z.object({ elem: z.object({ val: Key }) }).transform(({ elem }) => elem.val),
 ]);
 type Element = z.infer<typeof Element>;
 const NftTableObject = z.looseObject({ name: z.string() });
@@ -127,14 +133,14 @@ function definition({ handle: _, table: __, ...object }: Record<string, unknown>
 function* elements(list: readonly unknown[], isInterval: boolean): Generator<NftElementState> {
   const ranges = { ipv4: [] as Range[], ipv6: [] as Range[] };
   for (const raw of list) {
-    const { data: element, error } = Element.safeParse(raw);
-    if (error !== undefined) throw notUnderstood(error);
+    const { data: element } = Element.safeParse(raw);
     const range = isInterval ? asRange(element) : undefined;
     if (range) ranges[range.family].push(range);
     else if (Array.isArray(element)) yield mapEntry(element);
+    else if (typeof element === "string") yield { text: canonical(element) };
     else if (typeof element === "object" && "concat" in element) {
       yield { text: element.concat.map(canonical).join(" . ") };
-    } else if (typeof element === "string") yield { text: canonical(element) };
+    } else yield { text: JSON.stringify(raw) };
   }
   for (const family of FAMILIES) {
     for (const range of mergeRanges(ranges[family])) yield { text: formatRange(family, range) };
@@ -153,8 +159,8 @@ function mapEntry([key, value]: Extract<Element, readonly unknown[]>): NftElemen
   return { text: `${canonical(val)} : ${canonical(value)}`, ...(comment !== undefined && { comment }) };
 }
 
-function asRange(element: Element): (Range & { family: "ipv4" | "ipv6" }) | undefined {
-  if (typeof element === "string") {
+function asRange(element: Element | undefined): (Range & { family: "ipv4" | "ipv6" }) | undefined {
+  if (typeof element === "string" && isIP(element) !== 0) {
     const { family, value } = parseAddress(element);
     return { family, first: value, last: value };
   }
@@ -174,6 +180,7 @@ function asRange(element: Element): (Range & { family: "ipv4" | "ipv6" }) | unde
   return undefined;
 }
 
+/** Of what is no address, for instance `*` for every key that no other element has: as it is. */
 function canonical(value: string | number): string {
-  return typeof value === "number" ? String(value) : canonicalAddress(value);
+  return typeof value === "string" && isIP(value) !== 0 ? canonicalAddress(value) : String(value);
 }
