@@ -77,7 +77,8 @@ function exchange(socketPath: string, line: string, timeoutMs: number): Promise<
   return promise.finally(() => clearTimeout(timer));
 }
 
-function parseReply(line: string): AgentReply {
+/** @throws CniError for what is no reply */
+export function parseReply(line: string): AgentReply {
   let value: unknown;
   try {
     value = JSON.parse(line);
