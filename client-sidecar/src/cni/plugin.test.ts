@@ -89,7 +89,9 @@ describe("ADD of a pod that is no client", () => {
     ["with annotations of others", { "example.com/a": "b" }],
     ["with a gateway annotation that is not true", { "coil.cybozu.com/egress-gateway": "false" }],
   ])("%s passes the previous result through unchanged, and asks nobody", async (_, annotations) => {
+    const { requests } = await startAgent();
     expect(await run(configuration(annotations))).toEqual({ exitCode: 0, result: RESULT });
+    expect(requests).toEqual([]);
   });
 
   it("is mentioned to the agent where an annotation was meant for it, by the look of its key", async () => {
