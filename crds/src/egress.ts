@@ -153,8 +153,8 @@ export const EgressSpec = z
           "soon as they are over. Gateways are replaced when this changes, because it is a part of their pods.",
       ),
     podDisruptionBudget: DisruptionBudget.describe(
-      "When set, a PodDisruptionBudget protects the gateways while nodes are drained. One that is not ready serves nobody, and " +
-        "holds up no drain.",
+      "When set, a PodDisruptionBudget protects the gateways while nodes are drained. It does not protect one that is not " +
+        "ready, which gets no new flows: one that never gets ready would hold up the drain for ever.",
     ).exactOptional(),
     originatingOnly: z
       .boolean()

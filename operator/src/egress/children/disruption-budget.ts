@@ -8,7 +8,8 @@ export function disruptionBudget(egress: Egress): Manifest | undefined {
   if (budget === undefined) return undefined;
   const spec = {
     ...budget,
-    // A gateway that is not ready serves nobody: it must not hold up the drain of its node.
+    // A gateway that is not ready gets no new flows from its Service, though it may forward those that it has: they are given
+    // up, because a gateway that never gets ready would hold up the drain of its node for ever.
     unhealthyPodEvictionPolicy: "AlwaysAllow",
     selector: { matchLabels: { ...gatewayLabels(egress) } },
   } satisfies V1PodDisruptionBudgetSpec;
