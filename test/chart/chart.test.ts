@@ -98,13 +98,18 @@ describe("the programs", () => {
     );
   });
 
-  test("are told the log level, and the operator what there is of the cluster's networks", async () => {
-    const rendered = await render({ clusterRanges: ["10.244.0.0/16", "fd00:244::/56"], logLevel: "debug" });
+  test("are told the log level, and the operator what there is of the cluster's networks and how it upgrades", async () => {
+    const rendered = await render({
+      clusterRanges: ["10.244.0.0/16", "fd00:244::/56"],
+      logLevel: "debug",
+      operator: { maxConcurrentRollouts: 7 },
+    });
     expect(
       environment(find(rendered, "Deployment", "egress-nat-operator").spec.template.spec.containers[0]),
     ).toMatchObject({
       CLUSTER_RANGES: "10.244.0.0/16,fd00:244::/56",
       SERVICE_ADDRESSES_IN_CLUSTER: "false",
+      MAX_CONCURRENT_ROLLOUTS: "7",
     });
     for (const [kind, name] of [
       ["Deployment", "egress-nat-operator"],
