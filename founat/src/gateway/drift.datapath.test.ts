@@ -3,7 +3,7 @@ import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { machine } from "../../../test/datapath/machine.ts";
 import { Client } from "../client/client.ts";
-import { FAMILIES } from "../family.ts";
+import { FAMILIES, type Family } from "../family.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import type { DriftInput, DriftResult } from "../testing/drifting-gateway.ts";
 import {
@@ -25,7 +25,10 @@ import { prepareGatewayNetns } from "./netns.ts";
 
 /** Where a stranger's packets go that should go nowhere: out through the gateway, and to the client. */
 const STRANGERS_PORTS = { out: 9777, in: 9778 } as const;
-const COUNT = "ip netns exec router nft list counters | grep -c 'packets [1-9]' || true";
+/** Of the router: what should never come there, and how many outer packets the client sends. */
+const COUNT = "ip netns exec router nft -j list counters table inet watch";
+const ASTRAY = ["leaks", "bare_answers", "strangers_out"] as const;
+const SENT = ["sent4", "sent6"] as const;
 
 const clients = [gatewayClient("client"), gatewayClient("neighbour")];
 const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
@@ -49,12 +52,20 @@ async function drift(commands: readonly string[], holdMs: number): Promise<Drift
   return JSON.parse(output) as DriftResult[];
 }
 
+const ofTable = "inet egress_nat_gateway";
+
 /** What a gateway's namespace holds, each thing as the command that takes it away, from both families at once. */
 async function removals(): Promise<string[]> {
-  const ofTable = "inet egress_nat_gateway";
   const listing = JSON.parse(await inside("gateway", "nft -j list ruleset")) as {
-    nftables: Record<string, { name: string; hook?: string } | undefined>[];
+    nftables: {
+      chain?: { name: string; hook?: string };
+      set?: { name: string };
+      map?: { name: string };
+      flowtable?: { name: string };
+      rule?: { chain: string; comment: string };
+    }[];
   };
+  const rules = listing.nftables.flatMap(({ rule }) => (rule ? [rule] : []));
   const nft = listing.nftables.flatMap(({ chain, set, map, flowtable }) => [
     ...(chain ? [`nft flush chain ${ofTable} ${chain.name}`] : []),
     ...(chain?.hook ? [`nft delete chain ${ofTable} ${chain.name}`] : []),
@@ -63,12 +74,13 @@ async function removals(): Promise<string[]> {
     ...(flowtable
       ? [`nft 'flush chain ${ofTable} to_destination; delete flowtable ${ofTable} ${flowtable.name}'`]
       : []),
+    ...(chain ? ruleRemovals(chain.name, rules) : []),
   ]);
   const routing = await inside(
     "gateway",
     `for v in 4 6; do
       ip -$v rule | sed -n "s/^\\([0-9]*\\):.* proto 30$/ip -$v rule del pref \\1/p"
-      ip -$v route show table all proto 30 | sed "s/ metric.*//; s/ proto .*//; s/^/ip -$v route del /"
+      ip -$v route show table all proto 30 | sed "s/ metric.*//; s/ proto .*//; s/ scope .*//; s/^/ip -$v route del /"
     done`,
   );
   const links = ["fou4", "fou6"].flatMap((link) => [
@@ -84,9 +96,38 @@ async function removals(): Promise<string[]> {
     `nft 'add element ${ofTable} clients4 { 10.1.0.99 : 9 }; add element ${ofTable} clients6 { fd00:1::99 comment "x" : 9 }'`,
     `nft 'add element ${ofTable} inner4 { 10.1.0.99 . 9 }; add element ${ofTable} inner6 { fd00:1::99 . 9 comment "x" }'`,
     "ip fou del port 5555; ip fou del port 5555 -6",
+    // By one process, so that no tick finds the sockets gone.
+    "printf 'fou del port 5555 %s\\n fou add port 5555 ipproto 47 %s\\n' '' '' -6 -6 | ip -batch -",
+    "ip link set lo down",
     `nft delete table ${ofTable}`,
     "nft flush ruleset",
   ];
+}
+
+/**
+ * The rules of a chain, those of one purpose at once, which its comment names: they are of both families. Each repair
+ * gives them other handles. To take the only ones is to flush the chain.
+ */
+function ruleRemovals(
+  chain: string,
+  rules: readonly { readonly chain: string; readonly comment: string }[],
+): string[] {
+  const ofChain = rules.filter((rule) => rule.chain === chain);
+  const purposes = new Set(ofChain.map(({ comment }) => comment.replace(/ ~.*/, "").replaceAll("'", ".")));
+  if (purposes.size < 2) return [];
+  return Array.from(
+    purposes,
+    (purpose) =>
+      `nft -a list chain ${ofTable} ${chain} | sed -n '/ "${purpose} ~/s/.* #/delete rule ${ofTable} ${chain}/p' | nft -f -`,
+  );
+}
+
+/** The packets of counters, from `nft -j`. */
+function counters(listing: string): ReadonlyMap<string, number> {
+  const { nftables } = JSON.parse(listing) as {
+    nftables: { counter?: { name: string; packets: number } }[];
+  };
+  return new Map(nftables.flatMap(({ counter }) => (counter ? [[counter.name, counter.packets]] : [])));
 }
 
 /** Joins what is the same but for the family. */
@@ -107,7 +148,10 @@ beforeAll(async () => {
   await new Client({ kernel: kernelOf("client"), logger: silent }).apply(clientConfig(egress()));
   await inside(
     "router",
-    `nft 'add counter inet watch strangers_out; add rule inet watch prerouting iifname "br0" udp dport ${STRANGERS_PORTS.out} counter name strangers_out'`,
+    `nft 'add counter inet watch strangers_out; add counter inet watch sent4; add counter inet watch sent6
+      add rule inet watch prerouting iifname "br0" udp dport ${STRANGERS_PORTS.out} counter name strangers_out
+      add rule inet watch prerouting ip saddr ${addressOf("client", "ipv4")} udp dport 5555 counter name sent4
+      add rule inet watch prerouting ip6 saddr ${addressOf("client", "ipv6")} udp dport 5555 counter name sent6'`,
   );
   await inside(
     "client",
@@ -196,46 +240,68 @@ test("clients go and come also where somebody else has changed one of their sets
   expect(await gateway.check()).toEqual([]);
 });
 
+const ECHO_REQUEST = "0800000000010001";
+const ECHO_REQUEST_6 = "8000000000010001";
+/** Of 2001:db8::1. conntrack tracks none, and so translates none (nf_conntrack_proto_icmpv6.c). */
+const NEIGHBOUR_ADVERTISEMENT = "88000000a000000020010db8000000000000000000000001";
+
+function strangersPackets(family: Family): ForgedPacket[] {
+  const at = (role: string) => addressOf(role, family);
+  const throughTunnel = { how: "fou", to: at("gateway"), payload: "forged" } as const;
+  const outwards = { destination: at("internet"), port: STRANGERS_PORTS.out };
+  const inwards = { source: at("narrow"), destination: at("client"), port: STRANGERS_PORTS.in };
+  return [
+    { ...throughTunnel, ...outwards, source: at("stranger") },
+    { ...throughTunnel, ...outwards, source: at("client") },
+    { ...throughTunnel, ...inwards },
+    { ...inwards, how: "bare", to: at("client"), payload: "bare" },
+  ];
+}
+
+/** What a client may send, whether it is answered or not. */
+function clientsPackets(family: Family): ForgedPacket[] {
+  const [source, destination, to] = ["client", "internet", "gateway"].map((role) =>
+    addressOf(role, family),
+  ) as [string, string, string];
+  const packet = { how: "fou", to, source, destination, payload: "own" } as const;
+  const messages = family === "ipv4" ? [ECHO_REQUEST] : [ECHO_REQUEST_6, NEIGHBOUR_ADVERTISEMENT];
+  return [packet, ...messages.map((icmp) => ({ ...packet, icmp }))];
+}
+
 test(
   "whatever is taken from a gateway, no packet of a client leaves as it is, no stranger's gets in, and it comes back",
   async () => {
     const commands = await removals();
     for (const family of FAMILIES) {
-      const at = (role: string) => addressOf(role, family);
+      const [own, gateway] = [addressOf("client", family), addressOf("gateway", family)];
       const version = family === "ipv4" ? "" : "-6";
-      await inside("stranger", `ip ${version} route replace ${at("client")} via ${at("gateway")} dev eth0`);
-      const fou = {
-        how: "fou",
-        to: at("gateway"),
-        destination: at("internet"),
-        port: STRANGERS_PORTS.out,
-      } as const;
-      const packets: ForgedPacket[] = [
-        { ...fou, source: at("stranger"), payload: "own" },
-        { ...fou, source: at("client"), payload: "forged" },
-        {
-          how: "bare",
-          to: at("client"),
-          source: at("narrow"),
-          destination: at("client"),
-          payload: "bare",
-          port: STRANGERS_PORTS.in,
-        },
-      ];
-      await besiege("stranger", packets);
+      await inside("stranger", `ip ${version} route replace ${own} via ${gateway} dev eth0`);
     }
+    await besiege("stranger", FAMILIES.flatMap(strangersPackets));
+    await besiege("client", FAMILIES.flatMap(clientsPackets));
     await talk(FAMILIES.map((family) => addressOf("internet", family)));
     const results = await drift(commands, 150);
-    const table = results.map(
-      ({ command, found, noticedMs, repairedMs, count }) =>
-        `${count.trim()} ${noticedMs.toFixed(0)} ms + ${repairedMs.toFixed(0)} ms  ${command}  ${found.join("; ")}`,
+    const drifts = results.map((result) => {
+      const [before, after] = [counters(result.before), counters(result.after)];
+      const grown = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+      return { ...result, astray: ASTRAY.filter(grown), sent: SENT.map(grown) };
+    });
+    const table = drifts.map(
+      ({ command, found, noticedMs, repairedMs, astray, sent }) =>
+        `${sent.join("+")} sent, astray: ${astray.join(" ") || "none"}, ${noticedMs.toFixed(0)} ms + ${repairedMs.toFixed(0)} ms  ${command}  ${found.join("; ")}`,
     );
     console.log(table.join("\n"));
-    expect(results.filter(({ found }) => found.length === 0).map(({ command }) => command)).toEqual([]);
+    const commandsOf = (kind: typeof drifts) => kind.map(({ command }) => command);
+    expect({
+      unnoticed: commandsOf(drifts.filter(({ found }) => found.length === 0)),
+      letThrough: commandsOf(drifts.filter(({ astray }) => astray.length > 0)),
+      withoutTraffic: commandsOf(drifts.filter(({ sent }) => sent.includes(0))),
+    }).toEqual({ unnoticed: [], letThrough: [], withoutTraffic: [] });
     expect({ leaks: await leaks(), bare: await bareAnswers() }).toEqual({ leaks: 0, bare: 0 });
     expect(await inside("router", "nft list counter inet watch strangers_out")).toContain("packets 0 ");
     expect(await inside("client", "nft list counter inet watch strangers_in")).toContain("packets 0 ");
     await silence();
+    expect(await gateway.check()).toEqual([]);
     for (const family of FAMILIES) {
       expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("gateway", family));
     }

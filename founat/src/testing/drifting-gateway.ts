@@ -16,69 +16,105 @@ export interface DriftInput {
   readonly holdMs: number;
   /** Shell commands, each run when the one before is repaired. */
   readonly commands: readonly string[];
-  /** A shell command whose output is kept after each of them. */
+  /** A shell command whose output is kept as it is before each of them, and before its repair. */
   readonly count: string;
 }
 
 export interface DriftResult {
   readonly command: string;
-  /** What the comparison found; none: nothing within 10 s. */
+  /** What the comparison found; none: the watch asked for none that found something within 10 s. */
   readonly found: readonly string[];
   /** From the command to the comparison that found it, and from there to its repair, without the time it was held. */
   readonly noticedMs: number;
   readonly repairedMs: number;
-  readonly count: string;
+  readonly before: string;
+  readonly after: string;
 }
 
 const NOTICE_TIMEOUT_MS = 10_000;
+/** A watch asks for a comparison every 30 s, whatever it heard: none gets so old while something is taken away. */
+const OLD_WATCH_MS = 18_000;
+/** At its next tick a watch that starts may hear one program more. */
+const WATCH_STARTS_MS = 1_500;
+/** Within it the watch tells of a repair. */
+const REPAIR_HEARD_MS = 300;
+
 const shell = promisify(execFile);
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined };
 
 const { config, clients, holdMs, commands, count } = JSON.parse(process.argv[2] ?? "") as DriftInput;
 const gateway = new Gateway(config, { kernel: kernelHere(), logger: silent });
-let changed = Promise.withResolvers<Suspicion>();
-const stop = new AbortController();
-const watch = new GatewayWatch({
-  port: config.port,
-  ownTransactions: () => gateway.transactions,
-  onChange: (where) => changed.resolve(where),
-  logger: silent,
-});
+let heard = Promise.withResolvers<Suspicion>();
 
 await gateway.init();
 await gateway.sync(clients);
-const watching = watch.run(stop.signal);
-// The first comparison comes by itself; now the monitors listen.
-while (!(await changed.promise).elements) changed = Promise.withResolvers();
-await gateway.check();
+let watch = await startWatch();
 const results: DriftResult[] = [];
-for (const command of commands) results.push(await drift(command));
-stop.abort();
-await watching;
+for (const command of commands) {
+  if (performance.now() - watch.startedAt > OLD_WATCH_MS) {
+    await watch.stop();
+    watch = await startWatch();
+  }
+  results.push(await drift(command));
+}
+await watch.stop();
 console.log(JSON.stringify(results));
 
+async function startWatch() {
+  const startedAt = performance.now();
+  heard = Promise.withResolvers();
+  const stop = new AbortController();
+  const watching = new GatewayWatch({
+    port: config.port,
+    ownTransactions: () => gateway.transactions,
+    onChange: (where) => heard.resolve(where),
+    logger: silent,
+  }).run(stop.signal);
+  // It asks for this comparison when nft listens.
+  while (!(await heard.promise).elements) heard = Promise.withResolvers();
+  await gateway.check();
+  await silenceOf(WATCH_STARTS_MS);
+  return {
+    startedAt,
+    stop: () => {
+      stop.abort();
+      return watching;
+    },
+  };
+}
+
 async function drift(command: string): Promise<DriftResult> {
-  changed = Promise.withResolvers();
+  const [before] = await Promise.all([counted(), silenceOf(REPAIR_HEARD_MS)]);
   const start = performance.now();
   await shell("sh", ["-ec", command]);
-  const { found, noticedMs } = await notice(start);
-  await sleep(holdMs);
+  const found = await notice();
+  const noticedMs = performance.now() - start;
+  const [after] = await Promise.all([counted(), sleep(holdMs)]);
   const repairAt = performance.now();
   await gateway.repair();
   const repairedMs = performance.now() - repairAt;
-  const { stdout } = await shell("sh", ["-ec", count]);
-  return { command, found, noticedMs, repairedMs, count: stdout };
+  return { command, found, noticedMs, repairedMs, before, after };
 }
 
-async function notice(start: number): Promise<Pick<DriftResult, "found" | "noticedMs">> {
-  const deadline = sleep(NOTICE_TIMEOUT_MS, undefined, { signal: stop.signal });
+/** Compares where and when the watch says so. */
+async function notice(): Promise<string[]> {
+  const deadline = sleep(NOTICE_TIMEOUT_MS, undefined, { ref: false });
   for (;;) {
-    const where = await Promise.race([changed.promise, deadline.catch(() => undefined)]);
-    changed = Promise.withResolvers();
-    const differences = await gateway
-      .check(where ?? { elements: false })
-      .catch((error: Error) => [{ text: error.message }]);
-    const found = differences.map(({ text }) => text);
-    if (found.length > 0 || where === undefined) return { found, noticedMs: performance.now() - start };
+    const where = await Promise.race([heard.promise, deadline]);
+    if (where === undefined) return [];
+    heard = Promise.withResolvers();
+    const differences = await gateway.check(where).catch((error: Error) => [{ text: error.message }]);
+    if (differences.length > 0) return differences.map(({ text }) => text);
   }
+}
+
+/** Waits until the watch has said nothing for a while: what it says next is of what comes next. */
+async function silenceOf(ms: number): Promise<void> {
+  do {
+    heard = Promise.withResolvers();
+  } while ((await Promise.race([heard.promise, sleep(ms, undefined)])) !== undefined);
+}
+
+async function counted(): Promise<string> {
+  return (await shell("sh", ["-ec", count])).stdout;
 }
