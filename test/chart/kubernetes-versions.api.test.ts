@@ -8,7 +8,7 @@ import { InstalledChart } from "./installed-chart.ts";
 import { objectsIn, type Rendered } from "./render.ts";
 
 /** With all that values can add. */
-const VALUES = { nodeAgent: { startupTaint: "example.com/not-ready" } };
+const VALUES = { nodeAgent: { startupTaint: "example.com/not-ready" }, invalidClients: "Deny" };
 
 const POLICY = "ValidatingAdmissionPolicy";
 
