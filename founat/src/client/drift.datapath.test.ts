@@ -70,6 +70,16 @@ const ROUTING: readonly (readonly [string, string])[] = [
   ["all rules of founat", "for v in 4 6; do ip -$v rule flush; ip -$v rule add pref 32766 lookup main; done"],
   ["the routes into the tunnel", "ip route flush table 118; ip -6 route flush table 118"],
   ["the second line below them", "ip route del unreachable default table 118 metric 4294967295"],
+  ["the routes into the tunnel, by one above them", "ip -6 route add default dev lo table 118 metric 1"],
+  [
+    "the routes into the tunnel, by others beside them",
+    `ip -6 route append default via fd00:1::1 dev eth0 table 118
+     ip -6 route add default from fd00:1::/64 via fd00:1::1 dev eth0 table 118
+     ip -6 route add blackhole 2001:db8:7::/48 table 117
+     ip route prepend default via 10.1.0.1 dev eth0 table 118
+     ip route add default via 10.1.0.1 dev eth0 table 118 tos 0x10
+     ip route add prohibit 198.51.100.0/24 table 117`,
+  ],
   ["the links", "for l in $(ip -brief link | grep -o '^fou[^@ ]*'); do ip link del $l; done"],
   ["the links' MTU", "for l in $(ip -brief link | grep -o '^fou[^@ ]*'); do ip link set $l mtu 1280; done"],
   ["the ports of the tunnel", "ip fou del port 5555; ip fou del port 5555 -6"],

@@ -1,7 +1,10 @@
 import type { Family } from "../family.ts";
-import type { NetworkState, RouteState } from "./state.ts";
+import { LOCAL_TABLE, MAIN_TABLE, type NetworkState, type RouteState } from "./state.ts";
 
-/** The routing protocol number on all that founat adds to routing; what has another one is not touched. */
+/**
+ * The routing protocol number on all that founat adds to routing; what has another one is not touched, but for routes in
+ * tables that nobody else uses.
+ */
 export const FOUNAT_PROTOCOL = 30;
 
 /** The least preferred metric there is. */
@@ -27,8 +30,17 @@ export function replaceRouteCommand(route: Route): string {
   return ["route replace", ...routeWords(route)].join(" ");
 }
 
-export function deleteRouteCommand({ type, destination, table, metric }: RouteState): string {
-  const words = [...(type === "unicast" ? [] : [type]), destination, "table", table, "metric", metric];
+/** It names all by which the kernel tells routes apart: somebody else may have put another one beside founat's. */
+export function deleteRouteCommand(route: RouteState): string {
+  const { type, destination, selector, via, device, table, metric, protocol } = route;
+  const words = [
+    ...(type === "unicast" ? [] : [type]),
+    destination,
+    ...(selector === undefined ? [] : [selector]),
+    ...(via === undefined ? [] : ["via", via]),
+    ...(device === undefined ? [] : ["dev", device]),
+    ...["table", table, "metric", metric, "proto", protocol],
+  ];
   return ["route del", ...words].join(" ");
 }
 
@@ -38,29 +50,53 @@ export function missingRoutes(
   state: NetworkState,
   replacedLinks: ReadonlySet<string>,
 ): Route[] {
-  const actual = new Map(state.routes.map((route) => [routeKey(route), route]));
+  const actual = actualRoutes(wanted, state, replacedLinks);
   return wanted.filter((route) => {
-    const existing = actual.get(routeKey(route));
-    const isGone = existing?.device !== undefined && replacedLinks.has(existing.device);
-    return existing === undefined || isGone || !sameRoute(route, existing);
+    const existing = actual.get(route);
+    return existing === undefined || !sameRoute(route, existing);
   });
 }
 
-/** The kernel's routes in `tables` that are founat's and not wanted (any more). */
+/** The kernel's routes in `tables` that are not wanted (any more): all of them but in the kernel's own tables. */
 export function staleRoutes(
   wanted: readonly Route[],
   state: NetworkState,
   tables: readonly number[],
   replacedLinks: ReadonlySet<string>,
 ): RouteState[] {
-  const keys = new Set(wanted.map(routeKey));
+  const kept = new Set(actualRoutes(wanted, state, replacedLinks).values());
   return state.routes.filter(
     (route) =>
       tables.includes(route.table) &&
-      route.protocol === FOUNAT_PROTOCOL &&
-      !keys.has(routeKey(route)) &&
-      !(route.device !== undefined && replacedLinks.has(route.device)),
+      (route.protocol === FOUNAT_PROTOCOL || !KERNEL_TABLES.includes(route.table)) &&
+      !kept.has(route) &&
+      !isOn(replacedLinks, route),
   );
+}
+
+const KERNEL_TABLES: readonly number[] = [MAIN_TABLE, LOCAL_TABLE];
+
+/** What the kernel has of each wanted route, or in its place: of several the one that `ip route replace` takes. */
+function actualRoutes(
+  wanted: readonly Route[],
+  state: NetworkState,
+  replacedLinks: ReadonlySet<string>,
+): ReadonlyMap<Route, RouteState> {
+  const present = Map.groupBy(
+    state.routes.filter((route) => !isOn(replacedLinks, route)),
+    routeKey,
+  );
+  return new Map(
+    wanted.flatMap((route) => {
+      const rivals = present.get(routeKey(route)) ?? [];
+      const actual = rivals.find((rival) => sameRoute(route, rival)) ?? rivals[0];
+      return actual === undefined ? [] : [[route, actual] as const];
+    }),
+  );
+}
+
+function isOn(links: ReadonlySet<string>, { device }: RouteState): boolean {
+  return device !== undefined && links.has(device);
 }
 
 function routeWords({ type, destination, device, source, metric, table }: Route): (string | number)[] {
@@ -77,9 +113,11 @@ function routeWords({ type, destination, device, source, metric, table }: Route)
   ];
 }
 
-// The kernel keeps one route for each of these.
-function routeKey({ family, table, destination, metric }: Route | RouteState): string {
-  return `${family} ${table} ${destination} ${metric ?? DEFAULT_METRICS[family]}`;
+type RouteKey = Pick<RouteState, "family" | "table" | "destination" | "selector"> & Pick<Route, "metric">;
+
+// `ip route replace` changes the first route for each of these.
+function routeKey({ family, table, destination, selector, metric }: RouteKey): string {
+  return `${family} ${table} ${destination} ${selector} ${metric ?? DEFAULT_METRICS[family]}`;
 }
 
 function sameRoute(route: Route, actual: RouteState): boolean {

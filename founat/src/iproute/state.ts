@@ -45,6 +45,8 @@ export interface RouteState {
   readonly type: string;
   /** CIDR. */
   readonly destination: string;
+  /** What else packets have that the route is for, as `ip` spells it; founat's have none. */
+  readonly selector?: string;
   readonly via?: string;
   readonly device?: string;
   readonly source?: string;
@@ -141,6 +143,8 @@ const Link = z.object({
 const Route = z.object({
   type: z.string().default("1"),
   dst: z.string(),
+  from: z.string().optional(),
+  tos: z.string().optional(),
   gateway: z.string().optional(),
   dev: z.string().optional(),
   table: z.coerce.number().default(MAIN_TABLE),
@@ -262,7 +266,12 @@ function tunnelState(linkinfo: z.infer<typeof Link>["linkinfo"]): Pick<LinkState
 const ROUTE_TYPES: Readonly<Record<string, string>> = {
   1: "unicast",
   2: "local",
+  3: "broadcast",
+  4: "anycast",
+  5: "multicast",
+  6: "blackhole",
   7: "unreachable",
+  8: "prohibit",
   9: "throw",
 };
 
@@ -275,6 +284,8 @@ function routeState(route: z.infer<typeof Route>): RouteState {
     table: route.table,
     type,
     destination: route.dst === "default" ? (isV6 ? "::/0" : "0.0.0.0/0") : canonicalCidr(route.dst),
+    ...(route.from !== undefined && { selector: `from ${route.from}` }),
+    ...(route.tos !== undefined && { selector: `tos ${route.tos}` }),
     ...(route.gateway !== undefined && { via: canonicalAddress(route.gateway) }),
     // IPv6 hangs routes that lead nowhere on lo.
     ...(route.dev !== undefined && (type === "unicast" || type === "local") && { device: route.dev }),
