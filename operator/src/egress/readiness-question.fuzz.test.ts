@@ -10,6 +10,7 @@ const ANSWERS = [
   `HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: ${REASON.length}\r\n\r\n${REASON}`,
   `HTTP/1.1 503 No\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n19\r\n${REASON}\r\n0\r\n\r\n`,
   `HTTP/1.0 503 No\r\ncontent-type: text/plain; charset=utf-8\r\n\r\n${REASON.repeat(100)}`,
+  "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nabc",
   `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 No\r\nContent-Type: text/plain\r\n\r\n${REASON}`,
 ].map((text) => Buffer.from(text));
 

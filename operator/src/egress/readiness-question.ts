@@ -40,7 +40,10 @@ async function answerOf(address: string, port: number, signal: AbortSignal): Pro
       headers: { "user-agent": "egress-nat-operator" },
     },
     resolve,
-  ).on("error", reject);
+  )
+    .on("error", reject)
+    // Of an answer that changes the protocol nothing else tells (https://nodejs.org/api/http.html#event-upgrade).
+    .on("close", () => reject(new Error("the connection was closed without an answer")));
   try {
     const response = await promise;
     const isText = response.headers["content-type"]?.startsWith("text/plain") ?? false;
