@@ -9,7 +9,7 @@ export {
   parseAddress,
   parseCidr,
 } from "./cidr.ts";
-export { Client } from "./client/client.ts";
+export { Client, type Repair } from "./client/client.ts";
 export type { ClientConfig, ClientEgress } from "./client/config.ts";
 export type { Refusals } from "./client/guard.ts";
 export type { SilentTunnel, TunnelProbeOptions } from "./client/probe.ts";

@@ -4,7 +4,6 @@ import { statfs } from "node:fs/promises";
 import {
   Client,
   type ClientConfig,
-  type Difference,
   type Kernel,
   kernelInNetns,
   type NetnsKernelOptions,
@@ -12,6 +11,7 @@ import {
   type NetnsWatchOptions,
   openNetnsWatch,
   prepareGatewayNetns,
+  type Repair,
   type SilentTunnel,
   SpareShell,
   type TunnelProbeOptions,
@@ -30,8 +30,8 @@ export type PodNetworkWatchOptions = Omit<NetnsWatchOptions, "sysctlRoot">;
 export interface PodNetworks {
   /** As {@link apply}, sooner where the namespace was made just now. */
   setUp(netns: string, config: ClientConfig): Promise<void>;
-  /** Brings a client's namespace to what the configuration says, by a diff. @returns what differed */
-  apply(netns: string, config: ClientConfig): Promise<readonly Difference[]>;
+  /** Brings a client's namespace to what the configuration says, by a diff. */
+  apply(netns: string, config: ClientConfig): Promise<Repair>;
   /** @returns what differs, in words */
   check(netns: string, config: ClientConfig): Promise<readonly string[]>;
   /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */
@@ -65,7 +65,7 @@ export class KernelPodNetworks implements PodNetworks {
     return this.#turns.take(netns, () => client.setUp(config));
   }
 
-  apply(netns: string, config: ClientConfig): Promise<readonly Difference[]> {
+  apply(netns: string, config: ClientConfig): Promise<Repair> {
     return this.#turns.take(netns, () => this.#client(netns).repair(config));
   }
 

@@ -107,6 +107,28 @@ test("what somebody else has changed is repaired, told of in an event, and count
   expect(await metrics.metrics()).toContain('egress_nat_agent_drift_repairs_total{object="route"} 1');
 });
 
+test("routes that a program in the pod has added are followed, and told of as that", async () => {
+  await look();
+  networks.localRoutes.set(record.netns, ["0.0.0.0/1", "128.0.0.0/1"]);
+  await look();
+  await minuteLater();
+  expect(events).toEqual([
+    {
+      type: "Warning",
+      reason: "LocalRoutesFollowed",
+      message:
+        "a program in the pod has added routes: what the pod sends to 0.0.0.0/1, 128.0.0.0/1 uses no gateway of a wide destination",
+    },
+  ]);
+  expect(await repairs()).toBe(0);
+  networks.localRoutes.delete(record.netns);
+  networks.wipe(record.netns);
+  await look();
+  await minuteLater();
+  expect(events.slice(1)).toEqual([expect.objectContaining({ reason: "NetworkRepaired" })]);
+  expect(await repairs()).toBe(1);
+});
+
 test("what an Egress, a gateway or the cluster has changed is none", async () => {
   await look();
   clusterRanges = ["10.96.0.0/16", "10.97.0.0/16"];

@@ -14,7 +14,7 @@ import type { PodNetworks } from "./pod-networks.ts";
 import { clientConfig, lastKnown, refusedEgresses } from "./pod-plan.ts";
 import type { Withdrawals } from "./withdrawals.ts";
 
-/** Differences that an event tells one by one. */
+/** Differences or routes that an event tells one by one. */
 const MAX_TOLD = 5;
 
 /**
@@ -36,12 +36,18 @@ export interface ReapplierOptions {
   readonly logger: Logger;
 }
 
+interface Applied {
+  readonly addedAt: string;
+  readonly config: ClientConfig;
+  readonly localRoutes: readonly string[];
+}
+
 /** One client at a time per namespace, several namespaces at once; a client that fails holds up no other. */
 export class Reapplier {
   readonly #options: ReapplierOptions;
   readonly #queue: WorkQueue;
   /** By record, what this process has made of its network namespace: what differs later is another's doing. */
-  readonly #applied = new Map<string, { readonly addedAt: string; readonly config: ClientConfig }>();
+  readonly #applied = new Map<string, Applied>();
 
   constructor(options: ReapplierOptions) {
     this.#options = options;
@@ -98,14 +104,14 @@ export class Reapplier {
     const owner = registry.owner(record.netns);
     if (owner !== undefined && recordId(owner) !== id) return done; // the namespace is brought up to date as the owner's
     const config = clientConfig(refreshed, view);
-    const wanted = { addedAt: record.addedAt, config };
-    const isKnown = isDeepStrictEqual(wanted, this.#applied.get(id));
-    const differences = await networks.apply(record.netns, config);
-    this.#applied.set(id, wanted);
+    const { differences, localRoutes } = await networks.apply(record.netns, config);
+    const before = this.#applied.get(id);
+    const after = { addedAt: record.addedAt, config, localRoutes };
+    this.#applied.set(id, after);
     metrics.reapplied.inc({ result: differences.length > 0 ? "changed" : "unchanged" });
     if (differences.length === 0) return done;
-    if (isKnown) {
-      void pause(TELL_AFTER_MS, signal).then(() => this.#sayWhatWasRepaired(record, differences));
+    if (before !== undefined && isDeepStrictEqual(after, { ...before, localRoutes })) {
+      void pause(TELL_AFTER_MS, signal).then(() => this.#sayWhatDiffered(record, differences, before, after));
       return done;
     }
     logger.info({ pod: record.pod }, "brought a client up to date");
@@ -113,15 +119,34 @@ export class Reapplier {
     return done;
   }
 
-  #sayWhatWasRepaired(record: ClientRecord, differences: readonly Difference[]): void {
-    const { registry, recordEvent, metrics, logger } = this.#options;
-    if (!registry.holds(record)) return;
-    const { pod } = record;
+  #sayWhatDiffered(
+    record: ClientRecord,
+    differences: readonly Difference[],
+    before: Applied,
+    after: Applied,
+  ): void {
+    if (!this.#options.registry.holds(record)) return;
+    const isFollowed = !isDeepStrictEqual(before.localRoutes, after.localRoutes);
+    // What the guard covers follows the pod's own routes: its sets differ by that.
+    const repaired = isFollowed ? differences.filter(({ object }) => object !== "set") : differences;
+    if (repaired.length > 0) this.#sayWhatWasRepaired(record, repaired);
+    const added = after.localRoutes.filter((route) => !before.localRoutes.includes(route));
+    if (added.length > 0) this.#sayWhatIsFollowed(record, added);
+  }
+
+  #sayWhatIsFollowed({ pod }: ClientRecord, routes: readonly string[]): void {
+    const { recordEvent, logger } = this.#options;
+    logger.warn({ pod, routes }, "a client has routes of its own that take packets from its gateways");
+    const message = `a program in the pod has added routes: what the pod sends to ${listed(routes, ", ")} uses no gateway of a wide destination`;
+    recordEvent(pod, { type: "Warning", reason: "LocalRoutesFollowed", message });
+  }
+
+  #sayWhatWasRepaired({ pod }: ClientRecord, differences: readonly Difference[]): void {
+    const { recordEvent, metrics, logger } = this.#options;
     for (const { object } of differences) metrics.driftRepairs.inc({ object });
     const words = differences.map(({ text }) => text);
     logger.warn({ pod, differences: words }, "repaired what somebody else had changed in a client");
-    const others = words.length > MAX_TOLD ? ` and ${words.length - MAX_TOLD} more` : "";
-    const message = `its network namespace was changed by somebody else, and is repaired: ${words.slice(0, MAX_TOLD).join("; ")}${others}`;
+    const message = `its network namespace was changed by somebody else, and is repaired: ${listed(words, "; ")}`;
     recordEvent(pod, { type: "Warning", reason: "NetworkRepaired", message });
   }
 
@@ -148,4 +173,9 @@ export class Reapplier {
     const message = `its network namespace cannot be brought up to date, which is tried again: ${why}`;
     recordEvent(pod, { type: "Warning", reason: "NetworkNotRepaired", message });
   }
+}
+
+function listed(words: readonly string[], separator: string): string {
+  const others = words.length > MAX_TOLD ? ` and ${words.length - MAX_TOLD} more` : "";
+  return `${words.slice(0, MAX_TOLD).join(separator)}${others}`;
 }

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import type {
   ClientConfig,
-  Difference,
   NetnsWatch,
   Refusals,
+  Repair,
   SilentTunnel,
   TunnelProbeOptions,
 } from "@egress-nat/founat";
@@ -17,6 +17,9 @@ export class FakeNetworks implements PodNetworks {
   readonly applied = new Map<string, ClientConfig>();
   readonly gateways = new Set<string>();
   readonly gone = new Set<string>();
+  /** By namespace, where its own routes lead. */
+  readonly localRoutes = new Map<string, readonly string[]>();
+  readonly #followed = new Map<string, readonly string[]>();
   /** What the next {@link apply} fails with. */
   failure: Error | undefined;
   /** Tunnels through which no probe comes back. */
@@ -38,13 +41,23 @@ export class FakeNetworks implements PodNetworks {
     await this.apply(netns, config);
   }
 
-  apply(netns: string, config: ClientConfig): Promise<readonly Difference[]> {
+  apply(netns: string, config: ClientConfig): Promise<Repair> {
     return this.#turns.take(netns, async () => {
       await this.#step(netns);
       if (this.failure !== undefined) throw this.failure;
-      const differs = !isDeepStrictEqual(this.applied.get(netns), config);
+      const before = this.applied.get(netns);
       this.applied.set(netns, config);
-      return differs ? [{ object: "route", text: "route 192.0.2.0/24 is missing" }] : [];
+      const localRoutes = this.localRoutes.get(netns) ?? [];
+      const differences = [
+        ...(isDeepStrictEqual(before, config)
+          ? []
+          : [{ object: "route", text: "route 192.0.2.0/24 is missing" }]),
+        ...(isDeepStrictEqual(this.#followed.get(netns) ?? [], localRoutes)
+          ? []
+          : [{ object: "set", text: "nft set guarded4 has other elements" }]),
+      ];
+      this.#followed.set(netns, localRoutes);
+      return { differences, localRoutes };
     });
   }
 

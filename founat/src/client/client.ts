@@ -10,6 +10,14 @@ import { type ClientPlan, planClient } from "./plan.ts";
 import { probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
 import { clientFacts, readClientState, readNetwork } from "./state.ts";
 
+/** What a look at a client's network namespace led to. */
+export interface Repair {
+  /** What differed, and does so no longer. */
+  readonly differences: readonly Difference[];
+  /** Where specific routes of the namespace's own lead: what goes there uses no gateway of a wide destination. */
+  readonly localRoutes: readonly string[];
+}
+
 /** One client's network namespace. It keeps no state of its own: the kernel is the record of what is applied. */
 export class Client {
   readonly #kernel: Kernel;
@@ -29,34 +37,32 @@ export class Client {
    *   `unexpected-output`
    */
   async apply(config: ClientConfig): Promise<{ changed: boolean }> {
-    return { changed: (await this.repair(config)).length > 0 };
+    return { changed: (await this.repair(config)).differences.length > 0 };
   }
 
   /**
    * As {@link apply}, for who wants to tell what was changed.
    *
-   * @returns what differed, and does so no longer
    * @throws FounatError as {@link apply}
    */
-  async repair(config: ClientConfig): Promise<readonly Difference[]> {
+  async repair(config: ClientConfig): Promise<Repair> {
     const found = new Map<string, Difference>();
     const attempt = () =>
       this.#kernel.session(async (kernel) => {
-        const { differences, steps } = await this.#changes(config, kernel);
+        const { differences, steps, localRoutes } = await this.#changes(config, kernel);
         for (const difference of differences) found.set(difference.text, difference);
         await kernel.run(steps);
+        return localRoutes;
       });
-    try {
-      await attempt();
-    } catch (err) {
+    const localRoutes = await attempt().catch((err: unknown) => {
       // The kernel goes on between a look and a step: a router's route that was to be taken away may have run out.
       if (!isFailedCommand(err)) throw err;
       this.#logger.debug({ err }, "a step failed: looking again");
-      await attempt();
-    }
+      return attempt();
+    });
     const differences = [...found.values()];
     if (differences.length > 0) this.#logger.debug({ differences }, "client applied");
-    return differences;
+    return { differences, localRoutes };
   }
 
   /**
@@ -107,11 +113,12 @@ export class Client {
     });
   }
 
-  async #changes(config: ClientConfig, kernel: Kernel): Promise<ClientChanges> {
+  async #changes(config: ClientConfig, kernel: Kernel): Promise<ClientChanges & Pick<Repair, "localRoutes">> {
     const state = await readClientState(kernel, config);
-    const plan = planClient(config, clientFacts(state, config.uplink));
+    const facts = clientFacts(state, config.uplink);
+    const plan = planClient(config, facts);
     const listing = state.guard && (await this.#listing(plan));
-    return clientChanges(plan, state, listing);
+    return { ...clientChanges(plan, state, listing), localRoutes: facts.mainRoutes };
   }
 
   async #listing({ guard }: ClientPlan): Promise<NftTableState | undefined> {

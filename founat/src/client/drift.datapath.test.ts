@@ -120,7 +120,7 @@ async function takeAway(command: string): Promise<string[]> {
   await quiet();
   await inside("client", command);
   await noticed();
-  const differences = await client.repair(everywhere);
+  const { differences } = await client.repair(everywhere);
   return differences.map(({ object }) => object);
 }
 
