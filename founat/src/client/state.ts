@@ -1,12 +1,12 @@
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES } from "../family.ts";
+import { givenAddresses, isAdvertised, isLearned, settledLines } from "../iproute/learned.ts";
 import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel.ts";
 import { type NftTableState, parseTable } from "../nft/state.ts";
 import type { Command } from "../step.ts";
 import type { ClientConfig } from "./config.ts";
 import { CLIENT_TABLE } from "./guard.ts";
-import { givenAddresses, isAdvertised, isLearned, settledLines } from "./learned.ts";
 import type { ClientFacts } from "./plan.ts";
 import { familiesOf, relevantSysctls, sysctlsOfSome } from "./sysctls.ts";
 

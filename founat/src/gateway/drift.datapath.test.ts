@@ -94,6 +94,10 @@ async function removals(): Promise<string[]> {
     ...twins(byFamily),
     // What is added belongs to nobody.
     `nft 'add element ${ofTable} clients4 { 10.1.0.99 : 9 }; add element ${ofTable} clients6 { fd00:1::99 comment "x" : 9 }'`,
+    `nft 'add element ${ofTable} clients4 { * : 9 }'`,
+    `nft 'add element ${ofTable} destinations4 { 10.9.0.0/16 comment "x" }'`,
+    "ip -6 route add default dev lo table 118 metric 1",
+    "ip route add default via 10.1.0.1 dev eth0 table 118 tos 0x10",
     `nft 'add element ${ofTable} inner4 { 10.1.0.99 . 9 }; add element ${ofTable} inner6 { fd00:1::99 . 9 comment "x" }'`,
     "ip fou del port 5555; ip fou del port 5555 -6",
     // By one process, so that no tick finds the sockets gone.

@@ -1,5 +1,5 @@
-import { givenAddresses, settledLines } from "../client/learned.ts";
 import { ipBatch } from "../iproute/batch.ts";
+import { givenAddresses, settledLines } from "../iproute/learned.ts";
 import {
   type LinkState,
   MAIN_TABLE,

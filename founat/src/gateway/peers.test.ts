@@ -117,6 +117,18 @@ describe("the sets of clients that somebody has changed", () => {
       strangers: ["10.1.0.9"],
     });
   });
+
+  test("lose what stands for every other address, which has no flows of its own", () => {
+    const changed = { ...intact, clients4: [...intact.clients4, "* : 1"], inner4: [...intact.inner4, "*"] };
+    expect(peerDifferences(peers, table(changed))).toMatchObject({
+      script: [
+        "delete element inet egress_nat_gateway clients4 { * }",
+        "delete element inet egress_nat_gateway inner4 { * }",
+        "",
+      ].join("\n"),
+      strangers: [],
+    });
+  });
 });
 
 describe("for any sequence of changes", () => {

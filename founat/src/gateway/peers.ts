@@ -1,4 +1,4 @@
-import { isIPv4 } from "node:net";
+import { isIP, isIPv4 } from "node:net";
 import { canonicalAddress } from "../cidr.ts";
 import type { Difference } from "../difference.ts";
 import { FounatError } from "../error.ts";
@@ -160,7 +160,8 @@ export function peerDifferences(peers: Peers, { sets }: Pick<NftTableState, "set
         isSame: keys.length + added.length === 0,
         difference: { object: kind, text: `nft ${kind} ${GATEWAY_TABLE} ${set} has other elements` },
         script: elementCommand("delete", set, keys) + elementCommand("add", set, added),
-        strangers: kind === "map" ? keys.filter((address) => !peers.has(address)) : [],
+        // `*` is every address that no other element has: it is no source of flows that conntrack could be asked for.
+        strangers: kind === "map" ? keys.filter((address) => isIP(address) !== 0 && !peers.has(address)) : [],
       };
     }),
   );

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { canonicalAddress } from "../cidr.ts";
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES } from "../family.ts";
@@ -67,7 +68,8 @@ export function peersOf(table: NftTableState | undefined): Peers {
   for (const name of ["clients4", "clients6"]) {
     for (const { text, comment } of table?.sets.get(name)?.elements ?? []) {
       const [address = "", mark] = text.split(" : ");
-      peers.set(address, { id: comment ?? "", mark: Number(mark) });
+      // What is no address is no client's, for instance `*`; the comparison with the kernel takes it away.
+      if (isIP(address) !== 0) peers.set(address, { id: comment ?? "", mark: Number(mark) });
     }
   }
   return peers;

