@@ -26,7 +26,6 @@ import { reconcileClusterRanges } from "./cluster-ranges/reconcile.ts";
 import type { GatewaySettings } from "./egress/children/index.ts";
 import { FIELD_MANAGER } from "./egress/field-manager.ts";
 import { GatewayReasons } from "./egress/gateway-reasons.ts";
-import { LastingFailures } from "./egress/lasting-failures.ts";
 import { concerns } from "./egress/namespaces.ts";
 import { askWhyNotReady } from "./egress/readiness-question.ts";
 import { type EgressWorld, reconcileEgress } from "./egress/reconcile.ts";
@@ -179,14 +178,19 @@ export class EgressOperator extends Operator {
   protected override async init(): Promise<void> {
     const { egresses, slices, nodes, namespaces, endpointSlices, children } = this.#caches;
     const { serviceCidrs, services, clusterRanges } = this.#caches;
-    for (const watched of [egresses, ...Object.values(children)]) {
-      await this.#watch(watched, ({ meta }) =>
+    await this.#watch(egresses, ({ meta }) => {
+      const key = objectKey({ metadata: meta });
+      const egress = egresses.store.get(key);
+      const isSpecSeen = egress?.status?.observedGeneration === egress?.metadata.generation;
+      if (isSpecSeen) this.#egressQueue.addAfter(key, CHILDREN_AFTER_MS);
+      else this.#egressQueue.add(key);
+    });
+    for (const child of Object.values(children)) {
+      await this.#watch(child, ({ meta }) =>
         this.#egressQueue.addAfter(objectKey({ metadata: meta }), CHILDREN_AFTER_MS),
       );
     }
-    egresses.store.onChange(({ type, key, object, previous }) => {
-      // What an author wants is begun at once; a status is the operator's own.
-      if (object.metadata.generation !== previous?.metadata.generation) this.#egressQueue.add(key);
+    egresses.store.onChange(({ type, key }) => {
       if (type !== "added") return;
       // Some may be of a former Egress of that name.
       for (const slice of this.#caches.slicesOfEgress(key)) this.#sliceQueue.add(objectKey(slice));
@@ -294,10 +298,7 @@ export class EgressOperator extends Operator {
     const egresses = egressWorld(
       transport,
       this.#caches,
-      {
-        gatewayReasons: (key) => gatewayReasons.of(key),
-        ...{ lastingFailures: new LastingFailures(), upgradeTurns, writeStatus },
-      },
+      { gatewayReasons: (key) => gatewayReasons.of(key), upgradeTurns, writeStatus },
       this.#events,
     );
     const slices = sliceWorld(transport, this.#caches);

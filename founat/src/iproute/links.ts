@@ -132,10 +132,11 @@ export function linkChanges(
   const bringUp: string[] = [];
   const replaced = new Set<string>();
   for (const port of wanted.fouPorts) {
-    const rivals = state.fouPorts.filter((candidate) => sameNumber(port, candidate));
-    if (rivals.some(isOurs)) continue;
-    // Made by somebody else, for another protocol or some packets only: two of one number there cannot be.
-    make.push(...rivals.map(deletePortCommand), addPortCommand(port));
+    const actual = state.fouPorts.find((candidate) => sameSocket(port, candidate));
+    if (actual?.protocol === TUNNEL_PROTOCOLS[port.family]) continue;
+    // Made by somebody else for another protocol: two of one number there cannot be.
+    if (actual !== undefined) make.push(portCommand("del", port));
+    make.push(portCommand("add", port));
   }
   for (const link of wanted.links) {
     const name = linkName(link);
@@ -168,9 +169,9 @@ export function linkRemovals(
   const ports = new Set(ours.map(({ tunnel }) => tunnel?.encapDestinationPort));
   return [
     ...state.fouPorts
-      .filter((actual) => ports.has(actual.port) && isOurs(actual))
-      .filter((actual) => !wanted.fouPorts.some((port) => sameNumber(port, actual)))
-      .map(deletePortCommand),
+      .filter(({ port, family, protocol }) => ports.has(port) && protocol === TUNNEL_PROTOCOLS[family])
+      .filter((actual) => !wanted.fouPorts.some((port) => sameSocket(port, actual)))
+      .map((actual) => portCommand("del", actual)),
     ...leftoverLinks(wanted, state).map(({ name }) => `link del ${name}`),
   ];
 }
@@ -188,23 +189,12 @@ function tunnelLinks(state: NetworkState): LinkState[] {
   return state.links.filter(({ name, tunnel }) => tunnel !== undefined && isLinkName(name));
 }
 
-function addPortCommand({ family, port }: FouPort): string {
-  return ["fou add port", port, "ipproto", TUNNEL_PROTOCOLS[family], ...familyWords(family)].join(" ");
+function portCommand(verb: "add" | "del", { family, port }: FouPort): string {
+  const protocol = verb === "add" ? ` ipproto ${TUNNEL_PROTOCOLS[family]}` : "";
+  return `fou ${verb} port ${port}${protocol}${family === "ipv6" ? " -6" : ""}`;
 }
 
-function deletePortCommand({ family, port, binding }: FouPortState): string {
-  return ["fou del port", port, ...(binding === "" ? [] : [binding]), ...familyWords(family)].join(" ");
-}
-
-function familyWords(family: Family): string[] {
-  return family === "ipv6" ? ["-6"] : [];
-}
-
-function isOurs({ family, protocol, binding }: FouPortState): boolean {
-  return protocol === TUNNEL_PROTOCOLS[family] && binding === "";
-}
-
-function sameNumber(port: FouPort, actual: FouPortState): boolean {
+function sameSocket(port: FouPort, actual: FouPortState): boolean {
   return actual.family === port.family && actual.port === port.port;
 }
 

@@ -13,8 +13,6 @@ export interface Problem {
   /** In one CamelCase word. */
   readonly reason: string;
   readonly message: string;
-  /** It is tried again and again, and may pass by itself. */
-  readonly isRetried?: boolean;
 }
 
 /** Gateways may serve, and what is wanted is done, though a person should look at it. */
@@ -29,13 +27,12 @@ export function standardConditions(
   progressing: Finding,
   problems: readonly Problem[],
 ): Readonly<Record<string, Finding>> {
-  const obstacles = problems.filter(({ reason }) => !GOES_ON.has(reason));
-  const obstacle = obstacles.find(({ isRetried }) => !isRetried) ?? obstacles[0];
+  const obstacle = problems.find(({ reason }) => !GOES_ON.has(reason));
   if (obstacle !== undefined) {
-    const { reason, message, isRetried } = obstacle;
+    const { reason, message } = obstacle;
     return {
       Ready: { status: "False", reason, message },
-      ...(isRetried ? { Reconciling: progressing } : { Stalled: { status: "True", reason, message } }),
+      Stalled: { status: "True", reason, message },
     };
   }
   // No gateways are what was asked for.
