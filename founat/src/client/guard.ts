@@ -137,7 +137,7 @@ function bypassChain({ mask, value }: Mark): NftChain {
     comment: "Rule 1880 sends this mark to the main table.",
     rules: [
       ...perFamily(
-        (ip, v) => `${ip} daddr @originating${v} tcp flags & (syn | ack) == syn goto refuse`,
+        (ip, v) => `tcp flags & (syn | ack) == syn ${ip} daddr @originating${v} goto refuse`,
         "opens a connection: no reply, whatever conntrack has kept of somebody else's packets",
       ),
       ...perFamily(
@@ -212,11 +212,17 @@ function arrivalChains({ config: { uplink }, port }: GuardInput): NftChain[] {
       comment:
         "Conntrack keeps what passes here, and what a socket sends to where it came from is a reply from then on: so " +
         "nothing stays of what nobody listens for. Of a datagram nobody is told either: the error would have no flow, " +
-        "and take the tunnel. A reset is a reply.",
+        "and take the tunnel. A reset belongs to the inbound flow, and leaves as that came.",
       rules: [
+        { text: 'iifname "lo" accept', comment: "of this host" },
+        {
+          text: `ct state new tcp flags & (syn | ack) != syn fib daddr type local ${counted("unheard")} reject with tcp reset`,
+          comment:
+            "of a connection that conntrack does not know: what its socket sends would be a reply from then on",
+        },
         { text: "socket transparent <= 1 accept", comment: "for a socket, whatever its kind" },
         {
-          text: `meta l4proto tcp ${counted("unheard")} reject with tcp reset`,
+          text: `meta l4proto tcp fib daddr type local ${counted("unheard")} reject with tcp reset`,
           comment: "for nobody: the kernel itself does not answer each segment by a reset",
         },
         { text: `${counted("unheard")} drop`, comment: "for nobody" },

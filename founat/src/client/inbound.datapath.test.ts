@@ -76,6 +76,19 @@ describe.each(families)("a forged packet that nobody listens for (%s)", (family)
     expect(answer).toBe(addressOf("gateway", family));
   });
 
+  test("nor does one to a socket whose connection conntrack does not know any more", async () => {
+    const port = LATER + 100;
+    const answers = ask("client", "tcp", internet, { source_port: port, times: 2, pause: 6 });
+    await vi.waitFor(async () => expect(await flows("client", `sport=${port} `)).not.toEqual([]), {
+      timeout: 10_000,
+    });
+    await inside("client", "sleep 2; conntrack -F 2>/dev/null");
+    await pretend(family, { port, tcp_flags: ACK });
+    await forgetLeaks();
+    expect(await answers).toBe(`${addressOf("gateway", family)}\n${addressOf("gateway", family)}`);
+    expect(await leaks()).toBe(0);
+  });
+
   test("nor does an echo request: the client's own ones use the gateway", async () => {
     const ping = (namespace: "client" | "internet", address: string) =>
       inside(namespace, `ping -q -n -e 4711 -c 1 -w 10 ${address}`);
