@@ -44,6 +44,11 @@ describe("a route of somebody else's in a table that is founat's alone is taken 
       "::/0 via fe80::bad dev eth0 table 118 metric 1024 proto 30",
     ],
     [
+      "a nexthop object",
+      { ...foreign6, gateway: "fe80::bad", nhid: 7 },
+      "::/0 nhid 7 table 118 metric 1024 proto 3",
+    ],
+    [
       "some sources only",
       { ...foreign6, from: "2001:db8::/32" },
       "::/0 from 2001:db8::/32 dev eth0 table 118 metric 1024 proto 3",

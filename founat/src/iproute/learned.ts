@@ -50,7 +50,7 @@ export function settledLines(links: readonly LinkState[], state: NetworkState): 
   const learned = main.filter(
     (route) => settled.some(({ name }) => name === route.device) && isLearned(route, { links: settled }),
   );
-  const isWayOut = ({ destination }: RouteState) => destination === "::/0";
+  const isWayOut = ({ type, destination }: RouteState) => type === "unicast" && destination === "::/0";
   const hasOther = main.some((route) => isWayOut(route) && !learned.includes(route));
   const first = hasOther ? undefined : learned.find((route) => isWayOut(route) && route.via !== undefined);
   return [

@@ -77,6 +77,14 @@ test("a port that carries another protocol is made anew", () => {
     "fou del port 5555 -6",
     "fou add port 5555 ipproto 41 -6",
   ]);
+  expect(make({ port: 5555, gue: null, family: "inet" }, port6)).toEqual([
+    "fou del port 5555",
+    "fou add port 5555 ipproto 4",
+  ]);
+  expect(make({ ...port4, local: "10.9.0.2", dev: "eth0" }, port6)).toEqual([
+    "fou del port 5555 local 10.9.0.2 dev eth0",
+    "fou add port 5555 ipproto 4",
+  ]);
 });
 
 test.each([

@@ -132,11 +132,10 @@ export function linkChanges(
   const bringUp: string[] = [];
   const replaced = new Set<string>();
   for (const port of wanted.fouPorts) {
-    const actual = state.fouPorts.find((candidate) => sameSocket(port, candidate));
-    if (actual?.protocol === TUNNEL_PROTOCOLS[port.family]) continue;
-    // Made by somebody else for another protocol: two of one number there cannot be.
-    if (actual !== undefined) make.push(portCommand("del", port));
-    make.push(portCommand("add", port));
+    const rivals = state.fouPorts.filter((candidate) => sameNumber(port, candidate));
+    if (rivals.some(isOurs)) continue;
+    // Made by somebody else, for another protocol or some packets only: two of one number there cannot be.
+    make.push(...rivals.map(deletePortCommand), addPortCommand(port));
   }
   for (const link of wanted.links) {
     const name = linkName(link);
@@ -169,9 +168,9 @@ export function linkRemovals(
   const ports = new Set(ours.map(({ tunnel }) => tunnel?.encapDestinationPort));
   return [
     ...state.fouPorts
-      .filter(({ port, family, protocol }) => ports.has(port) && protocol === TUNNEL_PROTOCOLS[family])
-      .filter((actual) => !wanted.fouPorts.some((port) => sameSocket(port, actual)))
-      .map((actual) => portCommand("del", actual)),
+      .filter((actual) => ports.has(actual.port) && isOurs(actual))
+      .filter((actual) => !wanted.fouPorts.some((port) => sameNumber(port, actual)))
+      .map(deletePortCommand),
     ...leftoverLinks(wanted, state).map(({ name }) => `link del ${name}`),
   ];
 }
@@ -189,12 +188,23 @@ function tunnelLinks(state: NetworkState): LinkState[] {
   return state.links.filter(({ name, tunnel }) => tunnel !== undefined && isLinkName(name));
 }
 
-function portCommand(verb: "add" | "del", { family, port }: FouPort): string {
-  const protocol = verb === "add" ? ` ipproto ${TUNNEL_PROTOCOLS[family]}` : "";
-  return `fou ${verb} port ${port}${protocol}${family === "ipv6" ? " -6" : ""}`;
+function addPortCommand({ family, port }: FouPort): string {
+  return ["fou add port", port, "ipproto", TUNNEL_PROTOCOLS[family], ...familyWords(family)].join(" ");
 }
 
-function sameSocket(port: FouPort, actual: FouPortState): boolean {
+function deletePortCommand({ family, port, binding }: FouPortState): string {
+  return ["fou del port", port, ...(binding === "" ? [] : [binding]), ...familyWords(family)].join(" ");
+}
+
+function familyWords(family: Family): string[] {
+  return family === "ipv6" ? ["-6"] : [];
+}
+
+function isOurs({ family, protocol, binding }: FouPortState): boolean {
+  return protocol === TUNNEL_PROTOCOLS[family] && binding === "";
+}
+
+function sameNumber(port: FouPort, actual: FouPortState): boolean {
   return actual.family === port.family && actual.port === port.port;
 }
 

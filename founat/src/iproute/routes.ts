@@ -32,16 +32,21 @@ export function replaceRouteCommand(route: Route): string {
 
 /** It names all by which the kernel tells routes apart: somebody else may have put another one beside founat's. */
 export function deleteRouteCommand(route: RouteState): string {
-  const { type, destination, selector, via, device, table, metric, protocol } = route;
+  const { type, destination, selector, table, metric, protocol } = route;
   const words = [
     ...(type === "unicast" ? [] : [type]),
     destination,
     ...(selector === undefined ? [] : [selector]),
-    ...(via === undefined ? [] : ["via", via]),
-    ...(device === undefined ? [] : ["dev", device]),
+    ...wayWords(route),
     ...["table", table, "metric", metric, "proto", protocol],
   ];
   return ["route del", ...words].join(" ");
+}
+
+/** The kernel takes no other words for a route by a nexthop object. */
+function wayWords({ nexthop, via, device }: RouteState): (string | number)[] {
+  if (nexthop !== undefined) return ["nhid", nexthop];
+  return [...(via === undefined ? [] : ["via", via]), ...(device === undefined ? [] : ["dev", device])];
 }
 
 /** The wanted routes that the kernel lacks or has otherwise, in the order given. */

@@ -49,6 +49,8 @@ export interface RouteState {
   readonly selector?: string;
   readonly via?: string;
   readonly device?: string;
+  /** Of a route by a nexthop object (ip-nexthop(8)): its number. */
+  readonly nexthop?: number;
   readonly source?: string;
   readonly metric: number;
   readonly protocol: number;
@@ -67,7 +69,10 @@ export interface RuleState {
 export interface FouPortState {
   readonly family: Family;
   readonly port: number;
-  readonly protocol: number;
+  /** Undefined: of another encapsulation (GUE). */
+  readonly protocol: number | undefined;
+  /** What else it is bound to, as `ip fou` spells it; founat's are bound to nothing. */
+  readonly binding: string;
 }
 
 /** What the kernel holds of links, addresses, routes and rules. */
@@ -147,6 +152,7 @@ const Route = z.object({
   tos: z.string().optional(),
   gateway: z.string().optional(),
   dev: z.string().optional(),
+  nhid: z.number().optional(),
   table: z.coerce.number().default(MAIN_TABLE),
   protocol: z.coerce.number(),
   prefsrc: z.string().optional(),
@@ -172,7 +178,15 @@ const Rule = z.object({
   suppress_prefixlen: z.number().optional(),
 });
 
-const FouPort = z.object({ port: z.number(), ipproto: z.number(), family: z.string() });
+const FouPort = z.object({
+  port: z.number(),
+  ipproto: z.number().optional(),
+  family: z.string(),
+  local: z.string().optional(),
+  peer: z.string().optional(),
+  peer_port: z.number().optional(),
+  dev: z.string().optional(),
+});
 
 /**
  * @param outputs of {@link READ_NETWORK_STATE}
@@ -188,11 +202,18 @@ export function parseNetworkState(outputs: readonly string[]): NetworkState {
       ...parse(z.array(Rule), rules4).map((rule) => ruleState("ipv4", rule)),
       ...parse(z.array(Rule), rules6).map((rule) => ruleState("ipv6", rule)),
     ],
-    fouPorts: parse(z.array(FouPort), fouPorts).map(({ port, ipproto, family }) => ({
-      family: family === "inet6" ? "ipv6" : "ipv4",
-      port,
-      protocol: ipproto,
-    })),
+    fouPorts: parse(z.array(FouPort), fouPorts).map(fouPortState),
+  };
+}
+
+function fouPortState({ port, ipproto, family, ...binding }: z.infer<typeof FouPort>): FouPortState {
+  return {
+    family: family === "inet6" ? "ipv6" : "ipv4",
+    port,
+    protocol: ipproto,
+    binding: Object.entries(binding)
+      .map(([word, value]) => `${word} ${value}`)
+      .join(" "),
   };
 }
 
@@ -285,6 +306,7 @@ function routeState(route: z.infer<typeof Route>): RouteState {
     type,
     destination: route.dst === "default" ? (isV6 ? "::/0" : "0.0.0.0/0") : canonicalCidr(route.dst),
     ...(route.from !== undefined && { selector: `from ${route.from}` }),
+    ...(route.nhid !== undefined && { nexthop: route.nhid }),
     ...(route.tos !== undefined && { selector: `tos ${route.tos}` }),
     ...(route.gateway !== undefined && { via: canonicalAddress(route.gateway) }),
     // IPv6 hangs routes that lead nowhere on lo.
