@@ -117,7 +117,7 @@ test("routes that a program in the pod has added are followed, and told of as th
       type: "Warning",
       reason: "LocalRoutesFollowed",
       message:
-        "a program in the pod has added routes: what the pod sends to 0.0.0.0/1, 128.0.0.0/1 uses no gateway of a wide destination",
+        "the pod has routes of its own, as of a VPN or a further network: what it sends to 0.0.0.0/1, 128.0.0.0/1 uses no gateway of a wide destination",
     },
   ]);
   expect(await repairs()).toBe(0);

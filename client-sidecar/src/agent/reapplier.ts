@@ -137,7 +137,7 @@ export class Reapplier {
   #sayWhatIsFollowed({ pod }: ClientRecord, routes: readonly string[]): void {
     const { recordEvent, logger } = this.#options;
     logger.warn({ pod, routes }, "a client has routes of its own that take packets from its gateways");
-    const message = `a program in the pod has added routes: what the pod sends to ${listed(routes, ", ")} uses no gateway of a wide destination`;
+    const message = `the pod has routes of its own, as of a VPN or a further network: what it sends to ${listed(routes, ", ")} uses no gateway of a wide destination`;
     recordEvent(pod, { type: "Warning", reason: "LocalRoutesFollowed", message });
   }
 

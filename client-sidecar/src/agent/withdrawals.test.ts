@@ -94,7 +94,7 @@ describe("the address of a client that has ended", () => {
     await vi.waitFor(() => expect(warned).toHaveBeenCalledOnce(), EVENTUALLY);
     expect(warned.mock.calls[0]?.[0]).toMatchObject({
       address: ADDRESS,
-      err: { message: "gateways may still trust it: any of Egress internet/nat" },
+      err: { message: "gateways may still trust it: any of Egress internet/nat, whose Service is not known" },
     });
     expect(state.isTrusted(ADDRESS)).toBe(true);
     knowsGateways = true;

@@ -84,11 +84,15 @@ export class Withdrawals {
     const { writer, view, asker } = this.#options;
     const version = await writer.write(egress);
     if (version === undefined) return [];
-    let names: readonly string[] = [`any of Egress ${egressKey(egress)}`];
+    let names: readonly string[];
     do {
-      if (!view.knowsGateways(egress)) continue;
-      const held = await holders(asker, view.gateways(egress), version, until).catch(() => undefined);
-      names = held?.map((name) => `${egress.namespace}/${name}`) ?? names;
+      const gateways = view.gateways(egress);
+      const all = gateways.map(({ name }) => name);
+      names = view.knowsGateways(egress)
+        ? (await holders(asker, gateways, version, until).catch(() => all)).map(
+            (name) => `${egress.namespace}/${name}`,
+          )
+        : [`any of Egress ${egressKey(egress)}, whose Service is not known`];
     } while (names.length > 0 && (await pause(POLL_MS, until)));
     return names;
   }

@@ -1,3 +1,4 @@
+import { isNarrow } from "../cidr.ts";
 import type { Difference } from "../difference.ts";
 import { FounatError } from "../error.ts";
 import type { Kernel } from "../kernel.ts";
@@ -118,7 +119,7 @@ export class Client {
     const facts = clientFacts(state, config.uplink);
     const plan = planClient(config, facts);
     const listing = state.guard && (await this.#listing(plan));
-    return { ...clientChanges(plan, state, listing), localRoutes: facts.mainRoutes };
+    return { ...clientChanges(plan, state, listing), localRoutes: wideOnes(facts.mainRoutes, config) };
   }
 
   async #listing({ guard }: ClientPlan): Promise<NftTableState | undefined> {
@@ -132,6 +133,11 @@ export class Client {
       return undefined;
     }
   }
+}
+
+/** Each once, in order; those within private or in-cluster ranges take nothing from a gateway. */
+function wideOnes(routes: readonly string[], { clusterRanges }: ClientConfig): string[] {
+  return [...new Set(routes)].filter((route) => !isNarrow(route, clusterRanges)).sort();
 }
 
 /** A command that did not hang, but found the kernel otherwise than it was expected to be. */
