@@ -53,6 +53,17 @@ describe("an Egress that is stored", () => {
     expect(read({ ...egress, status: { clients: "many" } })).toEqual(Egress.parse({ ...egress, status: {} }));
   });
 
+  test("is not taken for one without a list of namespaces, or of an older operator, by what is not understood", () => {
+    const egress = { metadata, spec: { destinations: ["0.0.0.0/0"] } };
+    const known = { observedGeneration: 3, serviceIPs: ["10.96.0.7"] };
+    expect(read({ ...egress, status: { ...known, allowedNamespaces: { some: true } } }).status).toEqual({
+      serviceIPs: ["10.96.0.7"],
+    });
+    expect(read({ ...egress, status: { ...known, serviceUID: 7 } }).status).toEqual({
+      observedGeneration: 3,
+    });
+  });
+
   test.each(["0.0.0.0/0", "0.0.0.0/33"])(
     "keeps those fields of its status that are understood, with destination %s",
     (destination) => {

@@ -49,12 +49,28 @@ export function orInvalid<S extends z.ZodType>(schema: S): (raw: unknown) => z.o
     if (whole.success) return whole.data;
     const { metadata, spec, status } = InParts.parse(raw);
     // The operator writes a status anew that is not understood: it is no reason to leave the Egress as it is.
-    const { status: _, ...rest } = raw as { readonly status?: unknown };
-    const understood = status && { status };
+    const { status: rawStatus, ...rest } = raw as { readonly status?: unknown };
+    const understood = status && { status: withoutGuesses(status, rawStatus) };
     const judged = schema.safeParse({ ...rest, ...understood });
     if (judged.success) return judged.data;
     const invalid = judged.error.issues.map(inWords).join("; ");
     return { metadata, spec, ...understood, invalid };
+  };
+}
+
+/**
+ * What says something by its absence is not absent where it is not understood: then the field by which its absence would
+ * be believed goes as well.
+ */
+function withoutGuesses(status: EgressStatus, raw: unknown): EgressStatus {
+  const isLost = (field: keyof EgressStatus) =>
+    status[field] === undefined && (raw as Record<string, unknown>)[field] !== undefined;
+  const { observedGeneration, serviceIPs, ...rest } = status;
+  return {
+    ...rest,
+    // Without a list every namespace would be allowed, without a UID every Service of the name.
+    ...(observedGeneration !== undefined && !isLost("allowedNamespaces") && { observedGeneration }),
+    ...(serviceIPs !== undefined && !isLost("serviceUID") && { serviceIPs }),
   };
 }
 
