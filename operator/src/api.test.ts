@@ -1,37 +1,55 @@
-import { CLUSTER_RANGES_CONFIG_MAP, ClusterRanges } from "@egress-nat/crds";
+import { CLUSTER_RANGES_CONFIG_MAP } from "@egress-nat/crds";
 import type { RequestOptions, Transport } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { expect, test } from "vitest";
+import { FakeTransport, page, watch } from "../../kube/src/testing/fake-transport.ts";
 import { clusterRangesWorld } from "./api.ts";
 import { Caches } from "./caches.ts";
 import { reconcileClusterRanges } from "./cluster-ranges/reconcile.ts";
 
 const metadata = { namespace: "egress-nat", name: CLUSTER_RANGES_CONFIG_MAP, uid: "u" };
+const logger = createLogger({ name: "test", level: "silent" });
 
 test.each([
-  ["in place of the version of them that was seen", "7"],
+  [
+    "in place of the version of them that was seen",
+    [{ metadata: { ...metadata, resourceVersion: "7" } }],
+    "7",
+  ],
+  [
+    "in place of what nobody understands",
+    [{ metadata: { ...metadata, resourceVersion: "7" }, data: { ranges: "10.244.0.0/33\n" } }],
+    "7",
+  ],
   // No object has that one.
-  ["where none were seen, in place of nothing", undefined],
-])("the networks of the cluster are published %s: a former leader's are not put back", async (_, seen) => {
-  const asked: RequestOptions[] = [];
-  const transport: Transport = {
-    request: async <T>(options: RequestOptions) => {
-      asked.push(options);
-      return { metadata: { ...metadata, resourceVersion: "8" } } as T;
-    },
-    stream: () => Promise.reject(new Error("nothing is watched")),
-    close: () => undefined,
-  };
-  const caches = new Caches("egress-nat");
-  if (seen !== undefined)
-    caches.clusterRanges.store.put(ClusterRanges.parse({ metadata: { ...metadata, resourceVersion: seen } }));
-  const sources = { services: [], pods: [], nodes: [], serviceAddresses: [] };
-  const world = clusterRangesWorld(transport, "egress-nat", caches, () => ({
-    ...{ ...sources, values: ["10.244.0.0/16"] },
-  }));
-  const logger = createLogger({ name: "test", level: "silent" });
-  await reconcileClusterRanges(world, logger, new AbortController().signal);
-  expect(asked).toMatchObject([
-    { body: { metadata: { resourceVersion: seen ?? "1" }, data: { ranges: "10.244.0.0/16\n" } } },
-  ]);
-});
+  ["where none were seen, in place of nothing", [], "1"],
+])(
+  "the networks of the cluster are published %s: a former leader's are not put back",
+  async (_, seen, version) => {
+    const asked: RequestOptions[] = [];
+    const transport: Transport = {
+      request: async <T>(options: RequestOptions) => {
+        asked.push(options);
+        return { metadata: { ...metadata, resourceVersion: "8" } } as T;
+      },
+      stream: () => Promise.reject(new Error("nothing is watched")),
+      close: () => undefined,
+    };
+    const stop = new AbortController();
+    const caches = new Caches("egress-nat");
+    const listed = new FakeTransport([page("7", seen), watch([], "lasts")]);
+    const reflector = caches.clusterRanges.reflector({ transport: listed, logger });
+    const running = reflector.run(stop.signal);
+    await reflector.whenSynced();
+    const sources = { services: [], pods: [], nodes: [], serviceAddresses: [] };
+    const world = clusterRangesWorld(transport, "egress-nat", caches, () => ({
+      ...{ ...sources, values: ["10.244.0.0/16"] },
+    }));
+    await reconcileClusterRanges(world, logger, stop.signal);
+    expect(asked).toMatchObject([
+      { body: { metadata: { resourceVersion: version }, data: { ranges: "10.244.0.0/16\n" } } },
+    ]);
+    stop.abort();
+    await running;
+  },
+);

@@ -120,12 +120,14 @@ export class Caches {
 
   /** @param namespace where the operator publishes the networks of the cluster */
   constructor(namespace: string) {
-    this.clusterRanges = new Cache(CONFIG_MAP_RESOURCE, (raw) => ClusterRanges.parse(raw), {
+    this.clusterRanges = new Cache(CONFIG_MAP_RESOURCE, publishedRanges, {
       namespace,
       fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,
     });
     this.clusterRanges.store.onChange(() => {
-      this.#isOutside = outsideTest(this.published()?.data?.ranges ?? []);
+      const { data } = this.published() ?? {};
+      // Else they are published anew in a moment.
+      if (data !== undefined) this.#isOutside = outsideTest(data.ranges);
     });
     this.slices.store.addIndex(SLICES_BY_NODE, ({ nodeName }) => [nodeName]);
     this.slices.store.addIndex(BY_EGRESS, egressKeys);
@@ -150,7 +152,7 @@ export class Caches {
     return this.published()?.data !== undefined && !this.isOutside(address);
   }
 
-  /** What agents and gateways know of the cluster's networks; without data before anything was published. */
+  /** What agents and gateways know of the cluster's networks; without data where nothing is published that they understand. */
   published(): ClusterRanges | undefined {
     return this.clusterRanges.store.list()[0];
   }
@@ -204,6 +206,11 @@ export class Caches {
   slicesOfNode(name: string): readonly SliceHead[] {
     return this.slices.store.byIndex(SLICES_BY_NODE, name);
   }
+}
+
+/** Without data where they are not understood: the operator publishes them in place of that version. */
+function publishedRanges(raw: unknown): ClusterRanges {
+  return ClusterRanges.safeParse(raw).data ?? ClusterRanges.omit({ data: true }).parse(raw);
 }
 
 function childCache<K extends ChildKind>(kind: K): Cache<NonNullable<ObservedChildren[K]>> {

@@ -246,8 +246,10 @@ describe("one operator", () => {
       .poll(() => play.conditions("outside"), eventually)
       .toMatchObject({ Degraded: "False AsExpected" });
 
-    await play.patch(CONFIG_MAP_RESOURCE, CLUSTER_RANGES_CONFIG_MAP, { data: { ranges: "0.0.0.0/0\n" } });
-    await expect.poll(published, eventually).toContain("198.18.7.0/24");
+    for (const ranges of ["0.0.0.0/0\n", "198.18.7.0/33\n"]) {
+      await play.patch(CONFIG_MAP_RESOURCE, CLUSTER_RANGES_CONFIG_MAP, { data: { ranges } });
+      await expect.poll(published, eventually).toContain("198.18.7.0/24");
+    }
     await play.delete(NODE_RESOURCE, name);
     await expect.poll(published, eventually).not.toContain("198.18.7.0/24");
   });
