@@ -36,7 +36,7 @@ type ChildClients = { readonly [K in ChildKind]: ResourceClient<NonNullable<Obse
 export function egressWorld(
   transport: Transport,
   caches: Caches,
-  parts: Pick<EgressWorld, "gatewayReasons" | "upgradeTurns" | "writeStatus">,
+  parts: Pick<EgressWorld, "gatewayReasons" | "lastingFailures" | "upgradeTurns" | "writeStatus">,
   events: EventRecorder,
 ): EgressWorld {
   const clients: ChildClients = {
@@ -50,7 +50,6 @@ export function egressWorld(
 
   return {
     ...parts,
-    failingSince: new Map(),
     egress: (key) => caches.egresses.store.get(key),
     children: (key) => caches.childrenOf(key),
     gateways: (key) => caches.gatewaysOf(key),

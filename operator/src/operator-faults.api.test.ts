@@ -171,7 +171,11 @@ describe("an apiserver that fails", () => {
       .toMatchObject({ Degraded: "False AsExpected", Progressing: "True Retrying" });
     await expect
       .poll(() => play.conditions("hopeless"), { ...eventually, timeout: 60_000 })
-      .toMatchObject({ Degraded: "True ChildRefused", Ready: "False ChildRefused" });
+      .toMatchObject({
+        ...{ Degraded: "True ChildRefused", Ready: "False ChildRefused" },
+        Reconciling: "True Retrying",
+      });
+    expect(await isObserved("hopeless")).toBe(false);
     proxy.faultOf = () => undefined;
     await play.patchEgress("hopeless", { replicas: 2 });
     await expectAsFresh(play);

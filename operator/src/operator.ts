@@ -26,6 +26,7 @@ import { reconcileClusterRanges } from "./cluster-ranges/reconcile.ts";
 import type { GatewaySettings } from "./egress/children/index.ts";
 import { FIELD_MANAGER } from "./egress/field-manager.ts";
 import { GatewayReasons } from "./egress/gateway-reasons.ts";
+import { LastingFailures } from "./egress/lasting-failures.ts";
 import { concerns } from "./egress/namespaces.ts";
 import { askWhyNotReady } from "./egress/readiness-question.ts";
 import { type EgressWorld, reconcileEgress } from "./egress/reconcile.ts";
@@ -298,7 +299,10 @@ export class EgressOperator extends Operator {
     const egresses = egressWorld(
       transport,
       this.#caches,
-      { gatewayReasons: (key) => gatewayReasons.of(key), upgradeTurns, writeStatus },
+      {
+        gatewayReasons: (key) => gatewayReasons.of(key),
+        ...{ lastingFailures: new LastingFailures(), upgradeTurns, writeStatus },
+      },
       this.#events,
     );
     const slices = sliceWorld(transport, this.#caches);

@@ -3,6 +3,7 @@ import { done, KubeError } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { describe, expect, test, vi } from "vitest";
 import type { ChildKind, GatewaySettings } from "./children/index.ts";
+import { LastingFailures } from "./lasting-failures.ts";
 import { NO_CHILDREN, type ObservedChildren, type ObservedDeployment } from "./observed.ts";
 import { planChildren } from "./plan.ts";
 import { type EgressWorld, reconcileEgress } from "./reconcile.ts";
@@ -40,7 +41,7 @@ const notFound = new KubeError("PATCH: 404 NotFound", { code: "NotFound", status
 class FakeWorld implements EgressWorld {
   readonly applied: string[] = [];
   readonly statuses: EgressStatus[] = [];
-  readonly failingSince = new Map<string, number>();
+  readonly lastingFailures = new LastingFailures();
   time = Date.parse("2026-01-02T03:04:05Z");
   failures: Readonly<Record<string, KubeError>>;
   readonly #egress: Egress;
@@ -208,6 +209,50 @@ describe("reconciling an Egress", () => {
       expect(await after(world, 60_000, { service: passing })).toBe("AsExpected");
     });
 
+    test("that lasts goes on to say that it tries again, and speaks of no spec that is not applied", async () => {
+      const world = new FakeWorld();
+      await after(world, 0, { service: passing });
+      await after(world, 15_000, { service: passing });
+      const status = world.statuses.at(-1);
+      expect(status?.observedGeneration).toBeUndefined();
+      expect(status?.conditions?.map(({ type, status, reason }) => `${type}: ${status} ${reason}`)).toEqual([
+        "Available: False NoGateway",
+        "Progressing: True Retrying",
+        "Degraded: True ChildRefused",
+        "Ready: False ChildRefused",
+        "Reconciling: True Retrying",
+      ]);
+    });
+
+    test.each([conflict, unreachable])(
+      "that lasts is not forgotten at $message of another child, or of the status",
+      async (error) => {
+        const world = new FakeWorld();
+        await after(world, 0, { service: passing });
+        await after(world, 15_000, { service: passing });
+        await after(world, 1_000, { service: passing, role: error });
+        await after(world, 1_000, { service: passing, status: error });
+        expect(await after(world, 1_000, { service: passing })).toBe("ChildRefused");
+      },
+    );
+
+    test.each([{ role: conflict }, { status: unreachable }])(
+      "does not begin to count anew at what another write meets: %j",
+      async (failure) => {
+        const world = new FakeWorld();
+        await after(world, 0, { service: passing });
+        await after(world, 14_000, { service: passing, ...failure });
+        expect(await after(world, 1_000, { service: passing })).toBe("ChildRefused");
+      },
+    );
+
+    test("takes none for one that lasts because another child's does", async () => {
+      const world = new FakeWorld();
+      await after(world, 0, { service: passing });
+      await after(world, 15_000, { service: passing });
+      expect(await after(world, 1_000, { role: passing })).toBe("AsExpected");
+    });
+
     test("does not take the first one after an outage for one that lasts", async () => {
       const world = new FakeWorld();
       await after(world, 0, { service: passing });
@@ -299,6 +344,16 @@ describe("reconciling an Egress", () => {
       const world = new FakeWorld({ deployment: answer }, egress, deploymentOfRelease("gateway:0", egress));
       await expect(reconcile(world)).rejects.toBe(answer);
       expect(world.upgradeTurns.giveBack).toHaveBeenCalledTimes(times);
+    });
+
+    test("after a failure that lasts gives its turn back", async () => {
+      const egress = anEgress({});
+      const children = deploymentOfRelease("gateway:0", egress);
+      const world = new FakeWorld({ deployment: passing }, egress, children);
+      await expect(reconcile(world)).rejects.toBe(passing);
+      world.time += 15_000;
+      await expect(reconcile(world)).rejects.toBe(passing);
+      expect(world.upgradeTurns.giveBack).toHaveBeenCalledOnce();
     });
   });
 

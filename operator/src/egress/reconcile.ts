@@ -14,6 +14,7 @@ import {
 import type { Logger } from "@egress-nat/program";
 import { type Announcement, announcements } from "./announcements.ts";
 import { CHILD_RESOURCES, type ChildKind, type GatewaySettings, type Manifest } from "./children/index.ts";
+import type { LastingFailures } from "./lasting-failures.ts";
 import { NameConflict } from "./name-conflict.ts";
 import { allowedNamespaces, type NamespaceHead } from "./namespaces.ts";
 import {
@@ -35,9 +36,6 @@ const CONFLICT_RECHECK_MS = 30_000;
 const TURN_RECHECK_MS = 30_000;
 
 const INTERNAL_ERROR = 500;
-
-/** An election of etcd is over by then, and an API server has started. */
-const LASTING_MS = 15_000;
 
 /** What the reconciler sees and does; all of it is injected. */
 export interface EgressWorld {
@@ -79,8 +77,7 @@ export interface EgressWorld {
     wanted: Adjustment,
     signal: AbortSignal,
   ): Promise<NonNullable<ObservedChildren["deployment"]>>;
-  /** In milliseconds, by the Egress's key: since when each look at it has met a failure that should pass. */
-  readonly failingSince: Map<string, number>;
+  readonly lastingFailures: Pick<LastingFailures, "seen" | "interrupted" | "forget">;
   readonly upgradeTurns: Pick<UpgradeTurns, "take" | "giveBack">;
   /** @throws KubeError Conflict as {@link apply} */
   delete(child: ChildKind, observed: ObservedChild, signal: AbortSignal): Promise<void>;
@@ -99,7 +96,7 @@ interface Applied {
   /** By the API server: nothing but a new try tells when it would accept. */
   readonly refusal: KubeError | undefined;
   /** Of the API server by itself, which should pass. */
-  readonly failures: readonly KubeError[];
+  readonly failures: readonly { readonly child: ChildKind; readonly error: KubeError }[];
   /** Why the gateways are not upgraded yet. */
   readonly hold: Hold | undefined;
 }
@@ -128,22 +125,38 @@ export async function reconcileEgress(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const egress = world.egress(key);
-  const failingSince = world.failingSince.get(key);
-  world.failingSince.delete(key);
-  // The garbage collector removes the children of what is gone.
-  if (egress === undefined || egress.metadata.deletionTimestamp !== undefined) return done;
+  if (egress === undefined || egress.metadata.deletionTimestamp !== undefined) {
+    // The garbage collector removes the children of what is gone.
+    world.lastingFailures.forget(key);
+    return done;
+  }
 
   const observed = world.children(key);
-  const applied = isInvalid(egress)
-    ? leftAlone(egress, observed)
-    : await takeSteps(egress, observed, planChildren(egress, observed, settings), world, logger, signal);
+  let applied: Applied;
+  try {
+    applied = isInvalid(egress)
+      ? leftAlone(egress, observed)
+      : await takeSteps(egress, observed, planChildren(egress, observed, settings), world, logger, signal);
+  } catch (error) {
+    if (!hasCode(error, "Conflict")) world.lastingFailures.interrupted(key);
+    throw error;
+  }
   const now = world.now();
-  const { failures, problems, hold } = withLastingFailures(applied, failingSince, Date.parse(now));
-  if (applied.failures.length > 0) world.failingSince.set(key, failingSince ?? Date.parse(now));
+  const { failures, hold } = applied;
+  const failing = failures.map(({ child }) => child);
+  const lasting = world.lastingFailures.seen(key, failing, Date.parse(now));
+  const problems = [
+    ...applied.problems,
+    ...failures.flatMap(({ child, error: { message } }) =>
+      lasting.has(child) ? { reason: "ChildRefused", message, isRetried: true } : [],
+    ),
+  ];
+  // Others would wait for as long as it lasts.
+  if (lasting.has("deployment")) world.upgradeTurns.giveBack(key);
 
   const { deployment, service } = applied.children;
   const seen = {
-    ...{ deployment, service, problems, failure: failures[0]?.message, hold },
+    ...{ deployment, service, problems, failure: failures[0]?.error.message, hold },
     ...{ gateways: world.gateways(key), gatewayReasons: world.gatewayReasons(key) },
     clients: world.clients(key),
     isOutside: (address: string) => world.isOutside(address),
@@ -164,7 +177,7 @@ export async function reconcileEgress(
     world.announce(egress, announcement);
   }
   if (conflict !== undefined) throw conflict;
-  const [error = applied.refusal] = applied.failures;
+  const error = failures[0]?.error ?? applied.refusal;
   if (error !== undefined) throw error;
   if (problems.length > 0) return requeueAfter(CONFLICT_RECHECK_MS);
   return hold === "UpgradeWaits" ? requeueAfter(TURN_RECHECK_MS) : done;
@@ -181,13 +194,6 @@ function leftAlone(egress: InvalidEgress, observed: ObservedChildren): Applied {
     problems: [],
     ...{ refusal: undefined, failures: [], hold: undefined },
   };
-}
-
-/** What should pass by itself and has not for long enough is a problem. @param failingSince before this look, as `now` */
-function withLastingFailures(applied: Applied, failingSince: number | undefined, now: number): Applied {
-  if (failingSince === undefined || now - failingSince < LASTING_MS) return applied;
-  const problems = applied.failures.map(({ message }) => ({ reason: "ChildRefused", message }));
-  return { ...applied, problems: [...applied.problems, ...problems], failures: [] };
 }
 
 /**
@@ -217,7 +223,7 @@ async function takeSteps(
     created: created.map(({ step }) => CHILD_RESOURCES[step.child].kind),
     problems: attempts.flatMap(({ problem }) => problem ?? []),
     refusal: attempts.find(({ refusal }) => refusal !== undefined)?.refusal,
-    failures: attempts.flatMap(({ failure }) => failure ?? []),
+    failures: attempts.flatMap(({ step: { child }, failure: error }) => (error ? { child, error } : [])),
     hold: attempts.find(({ hold }) => hold !== undefined)?.hold,
   };
 }

@@ -13,6 +13,8 @@ export interface Problem {
   /** In one CamelCase word. */
   readonly reason: string;
   readonly message: string;
+  /** It is tried again and again, and may pass by itself. */
+  readonly isRetried?: boolean;
 }
 
 /** Gateways may serve, and what is wanted is done, though a person should look at it. */
@@ -27,12 +29,13 @@ export function standardConditions(
   progressing: Finding,
   problems: readonly Problem[],
 ): Readonly<Record<string, Finding>> {
-  const obstacle = problems.find(({ reason }) => !GOES_ON.has(reason));
+  const obstacles = problems.filter(({ reason }) => !GOES_ON.has(reason));
+  const obstacle = obstacles.find(({ isRetried }) => !isRetried) ?? obstacles[0];
   if (obstacle !== undefined) {
-    const { reason, message } = obstacle;
+    const { reason, message, isRetried } = obstacle;
     return {
       Ready: { status: "False", reason, message },
-      Stalled: { status: "True", reason, message },
+      ...(isRetried ? { Reconciling: progressing } : { Stalled: { status: "True", reason, message } }),
     };
   }
   // No gateways are what was asked for.

@@ -217,6 +217,7 @@ describe("the status of an Egress", () => {
     const input = { ...NOTHING, deployment: deployment(all(1)), service, failure };
     const status = egressStatus(egress, input, NOW);
     expect(status.observedGeneration).toBe(6);
+    for (const { observedGeneration } of status.conditions ?? []) expect(observedGeneration).toBe(6);
     expect(status.conditions?.map(({ type, status, reason }) => `${type}: ${status} ${reason}`)).toEqual([
       "Available: True GatewaysAvailable",
       "Progressing: True Retrying",
@@ -225,6 +226,26 @@ describe("the status of an Egress", () => {
       "Reconciling: True Retrying",
     ]);
     expect(status.conditions?.[1]?.message).toContain(failure);
+    const first = egressStatus(anEgress({}), input, NOW);
+    for (const condition of first.conditions ?? [])
+      expect(condition).not.toHaveProperty("observedGeneration");
+  });
+
+  test.each([
+    ["that goes on to fail, which may pass", [], "Reconciling", "True RollingOut", "ChildRefused"],
+    [
+      "that goes on to fail beside what does not pass",
+      ["NameConflict"],
+      "Stalled",
+      "True NameConflict",
+      "NameConflict",
+    ],
+  ])("tells those who wait of a write %s", (_, others, type, expected, ready) => {
+    const starting = deployment({ replicas: 1, updatedReplicas: 1 });
+    const retried: Problem = { reason: "ChildRefused", message: "why", isRetried: true };
+    const problems = [retried, ...others.map((reason) => ({ reason, message: "why" }))];
+    const { Ready, Stalled, Reconciling } = conditions({}, starting, problems);
+    expect({ Ready, Stalled, Reconciling }).toEqual({ Ready: `False ${ready}`, [type]: expected });
   });
 
   test("says that gateways serve nobody while their Service has no address", () => {

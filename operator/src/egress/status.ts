@@ -63,7 +63,7 @@ export function egressStatus(egress: StoredEgress, input: StatusInput, now: stri
   return {
     ...(observedGeneration !== undefined && { observedGeneration }),
     conditions: Object.entries({ ...findings, ...standard }).map(([type, finding]) =>
-      condition(egress, type, finding, now),
+      condition(egress, type, finding, observedGeneration, now),
     ),
     replicas: deployment?.status.replicas ?? 0,
     readyReplicas: deployment?.status.readyReplicas ?? 0,
@@ -246,12 +246,19 @@ function withRemedy(message: string, deployment: ObservedDeployment | undefined)
   );
 }
 
-function condition(egress: StoredEgress, type: string, finding: Finding, now: string): Condition {
+function condition(
+  egress: StoredEgress,
+  type: string,
+  finding: Finding,
+  observedGeneration: number | undefined,
+  now: string,
+): Condition {
   const before = egress.status?.conditions?.find((present) => present.type === type);
   return {
     type,
     ...finding,
     lastTransitionTime: before?.status === finding.status ? before.lastTransitionTime : now,
-    observedGeneration: egress.metadata.generation,
+    // `kubectl wait` goes by it before it looks at that of the status.
+    ...(observedGeneration !== undefined && { observedGeneration }),
   };
 }
