@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { EGRESS_RESOURCE, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type Resource, type Transport } from "@egress-nat/kube";
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
@@ -180,6 +181,18 @@ describe("an apiserver that fails", () => {
     await play.patchEgress("hopeless", { replicas: 2 });
     await expectAsFresh(play);
     expect(await idleWrites(play, operator)).toEqual([]);
+  });
+
+  test("each time in other words: the status that tells of it is no reason to ask again at once", async () => {
+    const attempts = () => proxy.askedFor("PATCH", "/services/wordy").length;
+    proxy.faultOf = (asked) =>
+      isPatch(asked, "/services/wordy") ? { status: 500, reason: `InternalError${attempts()}` } : undefined;
+    await play.createEgress("wordy");
+    await expect.poll(attempts, eventually).toBeGreaterThan(0);
+    await pause(2_000);
+    expect(attempts()).toBeLessThan(2_000 / 100 + 10);
+    proxy.faultOf = () => undefined;
+    await expectAsFresh(play);
   });
 
   test("by saying nothing to a write: it is sent again, and others do not wait for it", async () => {

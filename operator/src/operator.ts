@@ -179,19 +179,14 @@ export class EgressOperator extends Operator {
   protected override async init(): Promise<void> {
     const { egresses, slices, nodes, namespaces, endpointSlices, children } = this.#caches;
     const { serviceCidrs, services, clusterRanges } = this.#caches;
-    await this.#watch(egresses, ({ meta }) => {
-      const key = objectKey({ metadata: meta });
-      const egress = egresses.store.get(key);
-      const isSpecSeen = egress?.status?.observedGeneration === egress?.metadata.generation;
-      if (isSpecSeen) this.#egressQueue.addAfter(key, CHILDREN_AFTER_MS);
-      else this.#egressQueue.add(key);
-    });
-    for (const child of Object.values(children)) {
-      await this.#watch(child, ({ meta }) =>
+    for (const watched of [egresses, ...Object.values(children)]) {
+      await this.#watch(watched, ({ meta }) =>
         this.#egressQueue.addAfter(objectKey({ metadata: meta }), CHILDREN_AFTER_MS),
       );
     }
-    egresses.store.onChange(({ type, key }) => {
+    egresses.store.onChange(({ type, key, object, previous }) => {
+      // What an author wants is begun at once; a status is the operator's own.
+      if (object.metadata.generation !== previous?.metadata.generation) this.#egressQueue.add(key);
       if (type !== "added") return;
       // Some may be of a former Egress of that name.
       for (const slice of this.#caches.slicesOfEgress(key)) this.#sliceQueue.add(objectKey(slice));
