@@ -8,6 +8,7 @@ import { imageTarballs } from "../images/index.ts";
 import { installChart } from "../workload/chart.ts";
 import { Kubectl } from "../workload/kubectl.ts";
 import { clearTheStage, setTheStage } from "./kit/cast.ts";
+import { orFindings } from "./kit/findings.ts";
 import { CLUSTER, NAMESPACES } from "./kit/names.ts";
 import { type Settings, settingsFrom } from "./kit/settings.ts";
 import type { World } from "./kit/world.ts";
@@ -24,7 +25,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const { world, end } = await (settings.kubeconfig === undefined
     ? ownCluster(settings)
     : givenCluster(settings, settings.kubeconfig));
-  await setTheStage(new Kubectl(world.kubectl), world);
+  const kubectl = new Kubectl(world.kubectl);
+  await orFindings(kubectl, () => setTheStage(kubectl, world));
   project.provide("world", world);
   return end;
 }
