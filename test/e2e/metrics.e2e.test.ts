@@ -1,0 +1,44 @@
+import { join } from "node:path";
+import { EGRESS_LABEL, HEALTH_PORTS } from "@egress-nat/crds";
+import { execa } from "execa";
+import { beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { goProgram } from "../system/go-program.ts";
+import { RELEASE } from "../workload/chart.ts";
+import { INTERNET_EGRESS } from "./kit/names.ts";
+import { kubectl, nodeOf } from "./kit/world.ts";
+
+const Pods = z.object({
+  items: z.tuple(
+    [z.object({ spec: z.object({ nodeName: z.string() }), status: z.object({ podIP: z.string() }) })],
+    z.unknown(),
+  ),
+});
+
+let promlint: string;
+
+beforeAll(async () => {
+  promlint = await goProgram({ name: "promlint", folder: join(import.meta.dirname, "promlint") });
+});
+
+const component = (name: string) => `app.kubernetes.io/component=${name}`;
+
+test.each([
+  ["the operator", RELEASE.namespace, component("operator"), HEALTH_PORTS.operator],
+  ["a node agent", RELEASE.namespace, component("node-agent"), HEALTH_PORTS.nodeAgent],
+  ["a gateway", INTERNET_EGRESS.namespace, EGRESS_LABEL, HEALTH_PORTS.egressPod],
+])(
+  "Prometheus's own linter has nothing to say of the metrics of %s",
+  async (_, namespace, selector, port) => {
+    const { items } = await kubectl.get(Pods, "pods", "-n", namespace, "-l", selector);
+    const [{ spec, status }] = items;
+    const url = `http://${status.podIP}:${port}/metrics`;
+    const node = await nodeOf({ node: spec.nodeName });
+    const metrics = await node.run(`python3 -c '
+from urllib.request import urlopen
+print(urlopen("${url}", timeout=30).read().decode())'`);
+    expect(metrics).toContain("\negress_nat_");
+    const { stdout } = await execa(promlint, { input: metrics });
+    expect(stdout).toBe("");
+  },
+);
