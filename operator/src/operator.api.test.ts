@@ -504,9 +504,11 @@ describe("operators that come and go", () => {
     await other.createEgress("elaborate", ELABORATE);
     await other.createEgress("plain");
     await expect.poll(() => other.kinds("elaborate"), eventually).toEqual(ALL);
-    await expect
-      .poll(() => other.conditions("plain"), eventually)
-      .toMatchObject({ Progressing: "True RollingOut" });
+    for (const name of ["elaborate", "plain"]) {
+      await expect
+        .poll(() => other.conditions(name), eventually)
+        .toMatchObject({ Progressing: "True RollingOut" });
+    }
     await first.stop();
 
     await using second = RunningOperator.start(other.transport, other.namespace, "operator-1");
