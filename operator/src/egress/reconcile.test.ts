@@ -8,6 +8,7 @@ import { NO_CHILDREN, type ObservedChildren, type ObservedDeployment } from "./o
 import { planChildren } from "./plan.ts";
 import { type EgressWorld, reconcileEgress } from "./reconcile.ts";
 import { anEgress } from "./testing/egress.ts";
+import { UpgradeTurns } from "./upgrade-turns.ts";
 
 const SETTINGS: GatewaySettings = {
   image: "gateway:1",
@@ -99,7 +100,12 @@ class FakeWorld implements EgressWorld {
 
   readonly adjust = vi.fn<EgressWorld["adjust"]>(async (deployment) => deployment);
 
-  readonly upgradeTurns = { take: () => true, giveBack: vi.fn() };
+  readonly upgradeTurns = {
+    take: vi.fn(() => true),
+    failure: vi.fn((): KubeError | undefined => undefined),
+    failed: vi.fn(),
+    giveBack: vi.fn(),
+  };
 
   async delete() {}
 
@@ -120,12 +126,12 @@ class FakeWorld implements EgressWorld {
 }
 
 /** As an operator of that release has left it. */
-function deploymentOfRelease(image: string, egress: Egress): ObservedChildren {
+function deploymentOfRelease(image: string, egress: Egress, availableReplicas = 1): ObservedChildren {
   const manifest = planChildren(egress, NO_CHILDREN, { ...SETTINGS, image }).flatMap((step) =>
     step.action === "create" && step.child === "deployment" ? [step.manifest] : [],
   )[0];
   if (manifest === undefined) throw new Error("there is no Deployment");
-  const counts = { replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1 };
+  const counts = { replicas: 1, readyReplicas: 1, availableReplicas, updatedReplicas: 1 };
   const { apiVersion, kind, metadata, spec } = manifest;
   const deployment: ObservedDeployment = {
     ...{ apiVersion, kind, spec: spec as ObservedDeployment["spec"] },
@@ -344,6 +350,68 @@ describe("reconciling an Egress", () => {
       const world = new FakeWorld({ deployment: answer }, egress, deploymentOfRelease("gateway:0", egress));
       await expect(reconcile(world)).rejects.toBe(answer);
       expect(world.upgradeTurns.giveBack).toHaveBeenCalledTimes(times);
+    });
+
+    test.each([invalid, failing])(
+      "after $message goes on to say so while it waits for its next turn",
+      async (answer) => {
+        const egress = anEgress({ replicas: 5 });
+        const world = new FakeWorld(
+          { deployment: answer },
+          egress,
+          deploymentOfRelease("gateway:0", anEgress({})),
+        );
+        await expect(reconcile(world)).rejects.toBe(answer);
+        expect(world.upgradeTurns.failed).toHaveBeenCalledWith("internet/nat", answer);
+        world.upgradeTurns.take.mockReturnValue(false);
+        world.upgradeTurns.failure.mockReturnValue(answer);
+        await expect(reconcile(world)).rejects.toBe(answer);
+        expect(degraded(world)).toBe("ChildRefused");
+        expect(world.adjust).toHaveBeenCalledOnce();
+      },
+    );
+
+    test.each([invalid, passing])(
+      "that nobody is served by says the same at each look: %s",
+      async (answer) => {
+        const egress = anEgress({});
+        const children = deploymentOfRelease("gateway:0", egress, 0);
+        const world = new FakeWorld({ deployment: answer }, egress, children);
+        const { deployment = expect.fail() } = children;
+        const turns = new UpgradeTurns({
+          limit: 1,
+          deployment: () => deployment,
+          deployments: () => [["internet/nat", deployment]],
+          wake: () => {},
+        });
+        Object.assign(world, { upgradeTurns: turns });
+        // It comes last, after those that have gateways.
+        await reconcile(world);
+        for (let look = 0; look < 4; look += 1) {
+          await expect(reconcile(world)).rejects.toBe(answer);
+          world.time += 5_000;
+        }
+        await expect(reconcile(world)).rejects.toBe(answer);
+        expect(degraded(world)).toBe("ChildRefused");
+        const said = world.statuses
+          .slice(1)
+          .map(({ conditions }) => conditions?.find(({ type }) => type === "Progressing")?.reason);
+        expect(new Set(said).size).toBe(1);
+      },
+    );
+
+    test("takes a failure for one that lasts, also where it waits for its turn in between", async () => {
+      const egress = anEgress({});
+      const world = new FakeWorld({ deployment: passing }, egress, deploymentOfRelease("gateway:0", egress));
+      await expect(reconcile(world)).rejects.toBe(passing);
+      world.upgradeTurns.take.mockReturnValue(false);
+      world.upgradeTurns.failure.mockReturnValue(passing);
+      world.time += 10_000;
+      await expect(reconcile(world)).rejects.toBe(passing);
+      world.upgradeTurns.take.mockReturnValue(true);
+      world.time += 5_000;
+      await expect(reconcile(world)).rejects.toBe(passing);
+      expect(degraded(world)).toBe("ChildRefused");
     });
 
     test("after a failure that lasts gives its turn back", async () => {

@@ -78,7 +78,7 @@ export interface EgressWorld {
     signal: AbortSignal,
   ): Promise<NonNullable<ObservedChildren["deployment"]>>;
   readonly lastingFailures: Pick<LastingFailures, "seen" | "interrupted" | "forget">;
-  readonly upgradeTurns: Pick<UpgradeTurns, "take" | "giveBack">;
+  readonly upgradeTurns: Pick<UpgradeTurns, "take" | "failure" | "failed" | "giveBack">;
   /** @throws KubeError Conflict as {@link apply} */
   delete(child: ChildKind, observed: ObservedChild, signal: AbortSignal): Promise<void>;
   /** @throws KubeError Conflict where it is not this version of the Egress any more */
@@ -253,8 +253,7 @@ async function attemptStep(
       return { step, result: undefined, problem: { reason: "NameConflict", message: error.message } };
     }
     if (!(error instanceof KubeError)) throw error;
-    if (error.status === INTERNAL_ERROR && !isOfWebhook(error))
-      return { step, result: observed[child], failure: error };
+    if (isOfTheServer(error)) return { step, result: observed[child], failure: error };
     if (!isAboutTheChild(error)) throw error;
     const problem = { reason: "ChildRefused", message: error.message } as const;
     return { step, result: observed[child], problem, refusal: error };
@@ -264,6 +263,11 @@ async function attemptStep(
 /** An answer that is no, or a failure of what the API server asks about this object. */
 function isAboutTheChild(error: KubeError): boolean {
   return error.status !== undefined && (!error.retryable || isOfWebhook(error));
+}
+
+/** What should pass by itself. */
+function isOfTheServer(error: KubeError): boolean {
+  return error.status === INTERNAL_ERROR && !isOfWebhook(error);
 }
 
 /**
@@ -299,6 +303,8 @@ async function attemptUpgrade(
     const result = isDeepStrictEqual({ replicas, strategy }, wanted)
       ? deployment
       : await world.adjust(deployment, wanted, signal);
+    const failure = hold === "UpgradeWaits" ? world.upgradeTurns.failure(key) : undefined;
+    if (failure !== undefined) throw failure;
     return { step, result, hold };
   }
   try {
@@ -307,6 +313,8 @@ async function attemptUpgrade(
     logger.info({ kind: CHILD_RESOURCES.deployment.kind, action: step.action }, "step taken");
     return { step, result };
   } catch (error) {
+    if (error instanceof KubeError && (isAboutTheChild(error) || isOfTheServer(error)))
+      world.upgradeTurns.failed(key, error);
     // Else it may have been carried out, as where the answer is lost; then the next try is a conflict.
     if (error instanceof KubeError && isAboutTheChild(error)) world.upgradeTurns.giveBack(key);
     throw error;

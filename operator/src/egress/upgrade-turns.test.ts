@@ -1,9 +1,12 @@
+import { KubeError } from "@egress-nat/kube";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { ObservedDeployment } from "./observed.ts";
 import { templateOf } from "./rollout.ts";
 import { UpgradeTurns } from "./upgrade-turns.ts";
 
 const NEW = "new";
+
+const REFUSAL = new KubeError("PATCH: 422 Invalid", { code: "Invalid", status: 422, retryable: false });
 
 let deployments: Map<string, ObservedDeployment>;
 let woken: string[];
@@ -82,6 +85,18 @@ describe("turns of an upgrade", () => {
     for (const key of ["a", "b", "c"]) take(key);
     turns.giveBack("b");
     expect(woken).toEqual(["c"]);
+  });
+
+  test("leave who has failed with its failure until it has another one", () => {
+    for (const key of ["a", "b"]) take(key);
+    turns.failed("b", REFUSAL);
+    turns.giveBack("b");
+    take("c");
+    expect(take("b")).toBe(false);
+    expect(turns.failure("b")).toBe(REFUSAL);
+    see("a", NEW, "NewReplicaSetAvailable");
+    expect(take("b")).toBe(true);
+    expect(turns.failure("b")).toBeUndefined();
   });
 
   test("are kept by nobody who does not count any more, before the store shows what they were for", () => {

@@ -1,5 +1,6 @@
 /** Whose gateways are replaced next when all should be: so many Egresses at a time. */
 
+import type { KubeError } from "@egress-nat/kube";
 import type { ObservedDeployment } from "./observed.ts";
 import { isUpgrading, templateOf } from "./rollout.ts";
 
@@ -27,6 +28,7 @@ export class UpgradeTurns {
    */
   readonly #given = new Map<string, string>();
   readonly #waiting = new Set<string>();
+  readonly #failures = new Map<string, KubeError>();
   /** Egresses that nobody is served by: nothing is gained by them, and they show nothing of a new image. */
   readonly #last = new Set<string>();
 
@@ -50,10 +52,21 @@ export class UpgradeTurns {
     if (isFree || underWay.has(key)) {
       // One that nobody is served by keeps nobody waiting.
       if (isAvailable) this.#given.set(key, template);
+      this.#failures.delete(key);
       return true;
     }
     (isAvailable ? this.#waiting : this.#last).add(key);
     return false;
+  }
+
+  /** What the API server has said against an upgrade: that holds until it is tried again. */
+  failed(key: string, error: KubeError): void {
+    this.#failures.set(key, error);
+  }
+
+  /** What the last try has met, of an Egress that waits for its next one. */
+  failure(key: string): KubeError | undefined {
+    return this.#failures.get(key);
   }
 
   /** A place that was given is not used: the upgrade was refused. */
@@ -66,6 +79,7 @@ export class UpgradeTurns {
   seen(key: string): void {
     const deployment = this.#options.deployment(key);
     if (deployment === undefined || templateOf(deployment) !== this.#given.get(key)) this.#given.delete(key);
+    if (deployment === undefined) this.#failures.delete(key);
     this.wakeNext();
   }
 
