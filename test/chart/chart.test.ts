@@ -10,6 +10,9 @@ beforeAll(async () => {
 });
 
 const podOf = (kind: string, name: string) => find(objects, kind, name).spec.template.spec;
+const podsOf = (rendered: readonly Rendered[]): Rendered["spec"][] =>
+  rendered.flatMap(({ kind, spec }) => (kind === "Pod" ? [spec] : (spec?.template?.spec ?? [])));
+const isHook = ({ name }: { name: string }) => /^(uninstall|installation)/.test(name);
 const environment = (container: { env: { name: string; value?: string }[] }) =>
   Object.fromEntries(container.env.map(({ name, value }) => [name, value]));
 
@@ -65,10 +68,10 @@ describe("the node agent", () => {
 
 describe("the programs", () => {
   test("have no privilege, a read-only root, and only some are the root user, with the capabilities they use", () => {
-    const pods = objects.flatMap(({ kind, spec }) =>
-      kind === "Pod" ? [spec] : (spec?.template?.spec ?? []),
-    );
-    const containers: Rendered[] = pods.flatMap((pod) => [...(pod.initContainers ?? []), ...pod.containers]);
+    const containers: Rendered[] = podsOf(objects).flatMap((pod) => [
+      ...(pod.initContainers ?? []),
+      ...pod.containers,
+    ]);
     for (const { name, securityContext } of containers) {
       expect(securityContext.privileged ?? false, name).toBe(false);
       expect(securityContext, name).toMatchObject({
@@ -84,6 +87,25 @@ describe("the programs", () => {
       ["node-agent", ["NET_ADMIN", "SYS_ADMIN", "NET_RAW"]],
       ["uninstall", undefined],
     ]);
+  });
+
+  test("have an image of another repository, or by its digest, where the values say so", async () => {
+    const digest = `sha256:${"0".repeat(64)}`;
+    const rendered = await render({
+      image: {
+        tag: "9.9",
+        operator: { repository: "mirror/operator" },
+        egressPod: { digest },
+        nodeAgent: { digest },
+      },
+    });
+    const [operator] = find(rendered, "Deployment", "egress-nat-operator").spec.template.spec.containers;
+    expect(operator.image).toBe("ghcr.io/egress-nat/mirror/operator:9.9");
+    expect(environment(operator)).toMatchObject({
+      EGRESS_POD_IMAGE: `ghcr.io/egress-nat/egress-nat-egress-pod@${digest}`,
+    });
+    const [agent] = find(rendered, "DaemonSet", "egress-nat-node-agent").spec.template.spec.containers;
+    expect(agent.image).toBe(`ghcr.io/egress-nat/egress-nat-node-agent@${digest}`);
   });
 
   test("have their images from one registry with one tag", async () => {
@@ -172,11 +194,30 @@ describe("the pods of a program", () => {
     expect(priority("DaemonSet", "egress-nat-uninstall")).toBe("agents");
   });
 
+  test("ask for a quota that admits their priorities, where the values say so", async () => {
+    const name = "egress-nat-priorities";
+    expect(objects.some(({ metadata }) => metadata.name === name)).toBe(false);
+    const classes = async (values: object) =>
+      find(await render({ priorityQuota: true, ...values }), "ResourceQuota", name).spec.scopeSelector
+        .matchExpressions[0].values;
+    expect(await classes({})).toEqual(["system-cluster-critical", "system-node-critical"]);
+    expect(await classes({ operator: { priorityClassName: "" } })).toEqual(["system-node-critical"]);
+  });
+
+  test("say what they need, those of hooks too: a ResourceQuota admits no others", async () => {
+    for (const { name, resources } of podsOf(objects).flatMap(({ containers }) => containers)) {
+      expect(resources?.requests, name).toMatchObject({ cpu: expect.anything(), memory: expect.anything() });
+    }
+    const limits = { cpu: "1" };
+    const rendered = await render({ hooks: { resources: { limits } } });
+    const hooks = podsOf(rendered).flatMap(({ containers }) => containers.filter(isHook));
+    expect(hooks).toHaveLength(4);
+    for (const { resources } of hooks) expect(resources.limits).toMatchObject(limits);
+  });
+
   test("are pulled with the Secrets that the values name", async () => {
     const rendered = await render({ image: { pullSecrets: ["registry"] } });
-    const pods = rendered.flatMap(({ kind, spec }) =>
-      kind === "Pod" ? [spec] : (spec?.template?.spec ?? []),
-    );
+    const pods = podsOf(rendered);
     expect(pods.length).toBeGreaterThan(0);
     for (const { imagePullSecrets } of pods) expect(imagePullSecrets).toEqual([{ name: "registry" }]);
   });
@@ -280,6 +321,11 @@ describe("the values", () => {
     ["a registry with a slash at its end", { image: { registry: "registry.example/" } }, "/image/registry"],
     ["an agent's address of the node", { metrics: { agentAddress: "10.0.0.1" } }, "/metrics/agentAddress"],
     ["an unknown way with invalid clients", { invalidClients: "Audit" }, "/invalidClients"],
+    ["nodes that are no number", { nodeAgent: { maxUnavailable: "abc" } }, "/nodeAgent/maxUnavailable"],
+    ["no node at a time", { nodeAgent: { maxUnavailable: 0 } }, "/nodeAgent/maxUnavailable"],
+    ["misspelt resources", { operator: { resources: { limts: {} } } }, "/operator/resources"],
+    ["a quantity that is none", { hooks: { resources: { requests: { cpu: "much" } } } }, "/hooks/resources"],
+    ["a digest that is none", { image: { operator: { digest: "sha256:0" } } }, "/image/operator/digest"],
     ["a relative directory", { nodeAgent: { cniBinDir: "opt/cni/bin" } }, "/nodeAgent/cniBinDir"],
   ])("are refused with %s", async (_, values, place) => {
     expect(await renderFailure(values)).toContain(place);

@@ -25,8 +25,12 @@ metadata:
   {{- end }}
 {{- end }}
 
+{{- /* Of a program (root, name: its key in the values of image). */ -}}
 {{- define "egress-nat.image" -}}
-{{- printf "%s/egress-nat-%s:%s" .root.Values.image.registry .name (.root.Values.image.tag | default .root.Chart.AppVersion) -}}
+{{- $image := index .root.Values.image .name -}}
+{{- $version := printf ":%s" (.root.Values.image.tag | default .root.Chart.AppVersion) -}}
+{{- with $image.digest }}{{ $version = printf "@%s" . }}{{ end -}}
+{{- printf "%s/%s%s" .root.Values.image.registry $image.repository $version -}}
 {{- end }}
 
 {{- define "egress-nat.pullSecrets" -}}
