@@ -323,7 +323,12 @@ describe("one operator", () => {
       .poll(async () => (await play.child("deployment", "simplified")).spec.strategy, eventually)
       .toEqual({ type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: "25%" } });
     const { spec } = await play.child("deployment", "simplified");
-    expect(spec.template.metadata.labels).toEqual({ "coil.cybozu.com/egress": "simplified" });
+    expect(spec.template.metadata.labels).toEqual({
+      "app.kubernetes.io/name": "coil",
+      "app.kubernetes.io/component": "egress",
+      "app.kubernetes.io/instance": "simplified",
+      "coil.cybozu.com/egress": "simplified",
+    });
     expect(spec.template.spec).not.toHaveProperty("volumes");
     expect(spec.template.spec.containers).toHaveLength(1);
     await expect

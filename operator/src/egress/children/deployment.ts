@@ -1,6 +1,6 @@
 /** The Deployment of the gateways. */
 
-import { EGRESS_CONTAINER, type Egress, GATEWAY_ANNOTATION } from "@egress-nat/crds";
+import { EGRESS_CONTAINER, type Egress, GATEWAY_ANNOTATION, labelValue } from "@egress-nat/crds";
 import type {
   V1DeploymentSpec,
   V1DeploymentStrategy,
@@ -25,7 +25,7 @@ export function deployment(egress: Egress, settings: GatewaySettings): Manifest 
     selector: { matchLabels: { ...gatewayLabels(egress) } },
     template: {
       metadata: {
-        labels: { ...metadata?.labels, ...gatewayLabels(egress) },
+        labels: { ...coilLabels(egress), ...metadata?.labels, ...gatewayLabels(egress) },
         annotations: { ...metadata?.annotations, [GATEWAY_ANNOTATION]: "true" },
       },
       spec: gatewayPod(egress, (podSpec ?? {}) as Partial<V1PodSpec>, settings),
@@ -37,6 +37,15 @@ export function deployment(egress: Egress, settings: GatewaySettings): Manifest 
 function strategy(egress: Egress): V1DeploymentStrategy {
   const { type = "RollingUpdate", rollingUpdate } = egress.spec.strategy ?? {};
   return type === "Recreate" ? { type } : { type, rollingUpdate: { ...ROLLING_UPDATE, ...rollingUpdate } };
+}
+
+/** As coil labels its gateways: NetworkPolicies, affinities and scrapers written for it select by them. */
+function coilLabels({ metadata: { name } }: Egress): Readonly<Record<string, string>> {
+  return {
+    "app.kubernetes.io/name": "coil",
+    "app.kubernetes.io/component": "egress",
+    "app.kubernetes.io/instance": labelValue(name),
+  };
 }
 
 /** The API server has checked the template against Kubernetes' own schema; what it says is kept. */
