@@ -49,16 +49,25 @@ const LabelSelectorRequirement = withRules(
   },
 );
 
+/** Labels of an object. */
+export const Labels = withRules(z.record(z.string(), LabelValue).meta({ maxProperties: MAX_LABELS }), {
+  cel: `self.all(key, size(key) <= ${MAX_KEY_LENGTH} && key.matches('^${KEY}$'))`,
+  holds: (labels) => Object.keys(labels).every((key) => new RegExp(`^${KEY}$`).test(key)),
+  message:
+    "has a key that is no label key: write a name like team, or a domain and a name like example.com/team",
+});
+
+/** Annotations of an object: their keys are as those of labels, but for the case of the domain. */
+export const Annotations = withRules(z.record(z.string(), z.string()).meta({ maxProperties: MAX_LABELS }), {
+  cel: `self.all(key, size(key) <= ${MAX_KEY_LENGTH} && key.matches('(?i)^${KEY}$'))`,
+  holds: (annotations) => Object.keys(annotations).every((key) => new RegExp(`^${KEY}$`, "i").test(key)),
+  message:
+    "has a key that is no annotation key: write a name like note, or a domain and a name like example.com/note",
+});
+
 /** What selects objects by their labels; all of it must hold, so an empty one selects every object. */
 export const LabelSelector = z.object({
-  matchLabels: withRules(z.record(z.string(), LabelValue).meta({ maxProperties: MAX_LABELS }), {
-    cel: `self.all(key, size(key) <= ${MAX_KEY_LENGTH} && key.matches('^${KEY}$'))`,
-    holds: (labels) => Object.keys(labels).every((key) => new RegExp(`^${KEY}$`).test(key)),
-    message:
-      "has a key that is no label key: write a name like team, or a domain and a name like example.com/team",
-  })
-    .describe("Labels that must be there with these very values.")
-    .exactOptional(),
+  matchLabels: Labels.describe("Labels that must be there with these very values.").exactOptional(),
   matchExpressions: z
     .array(LabelSelectorRequirement)
     .max(MAX_EXPRESSIONS)

@@ -1,20 +1,24 @@
 import { z } from "zod";
+import { Annotations, Labels } from "./label-selector.ts";
 import { CLIENT_ANNOTATION_PREFIX, GATEWAY_ANNOTATION } from "./names.ts";
 import { withRules } from "./rule.ts";
 
 /**
  * `spec.template`: a pod template of which every field may be left out.
  *
- * Programs pass it on as it is. The CRD holds Kubernetes' own schema in its place
+ * Programs pass it on as it is. The CRD holds Kubernetes' own schema in the place of `spec`
  * (generate/pod-template.schema.yaml), so that the API server checks every field.
  */
 export const PodTemplate = withRules(
   z.object({
     metadata: z
       .object({
-        labels: z.record(z.string(), z.string()).exactOptional(),
-        annotations: z.record(z.string(), z.string()).exactOptional(),
+        labels: Labels.describe("Labels of the gateway pods, beside the operator's own.").exactOptional(),
+        annotations: Annotations.describe(
+          "Annotations of the gateway pods, beside the operator's own.",
+        ).exactOptional(),
       })
+      .describe("Labels and annotations of the gateway pods.")
       .exactOptional(),
     spec: z.looseObject({ hostNetwork: z.boolean().exactOptional() }).exactOptional(),
   }),

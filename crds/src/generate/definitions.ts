@@ -121,8 +121,8 @@ function withPodTemplate(
   const versions = definition.spec.versions.map((version) => {
     const root = version.schema.openAPIV3Schema;
     const spec = root.properties?.spec ?? {};
-    const { properties: _, ...own } = spec.properties?.template ?? {};
-    const template = { ...podTemplate, ...own };
+    const own = spec.properties?.template ?? {};
+    const template = { ...podTemplate, ...own, properties: { ...own.properties, ...podTemplate.properties } };
     const properties = {
       ...root.properties,
       spec: { ...spec, properties: { ...spec.properties, template } },

@@ -21,28 +21,12 @@ const DESCRIBED_DEPTH = 3;
 
 /**
  * @param document the OpenAPI v3 document of apps/v1
- * @returns a structural schema in which nothing on the way to a container is required
+ * @returns a structural schema of a template's `spec`, in which nothing on the way to a container is required
  */
 export function podTemplateSchema(document: OpenApiDocument): Schema {
   const { required: _containers, ...podSpec } = resolve({ $ref: `#/components/schemas/${POD_SPEC}` }, 0);
-  const strings = { type: "object", additionalProperties: { type: "string" } };
-  return {
-    type: "object",
-    properties: {
-      metadata: {
-        type: "object",
-        description: "Labels and annotations of the gateway pods.",
-        properties: {
-          labels: { ...strings, description: "Labels of the gateway pods, beside the operator's own." },
-          annotations: {
-            ...strings,
-            description: "Annotations of the gateway pods, beside the operator's own.",
-          },
-        },
-      },
-      spec: { ...podSpec, description: "Pod spec of the gateway pods; every field is optional." },
-    },
-  };
+  const spec = { ...podSpec, description: "Pod spec of the gateway pods; every field is optional." };
+  return { type: "object", properties: { spec } };
 
   function resolve(schema: Schema, depth: number): Schema {
     const { $ref, allOf } = schema as { $ref?: string; allOf?: readonly Schema[] };

@@ -444,6 +444,33 @@ export const EGRESS_CASES: readonly EgressCase[] = [
     spec: { ...ANY, template: { metadata: { labels: { team: 7 } } } },
     refusal: "spec.template.metadata.labels.team in body must be of type string",
   },
+  ...["", "-", "a/", "/a", "a b", "UPPER.example/a", "x".repeat(64)].map((key) => ({
+    title: `a template with the label key ${JSON.stringify(key)}`,
+    spec: { ...ANY, template: { metadata: { labels: { [key]: "a" } } } },
+    refusal: "has a key that is no label key",
+  })),
+  {
+    title: "a template with a label value that is none",
+    spec: { ...ANY, template: { metadata: { labels: { team: "our team" } } } },
+    refusal: '"our team" is no label value',
+  },
+  {
+    title: "a template with an annotation key that is none",
+    spec: { ...ANY, template: { metadata: { annotations: { "a b": "a" } } } },
+    refusal: "has a key that is no annotation key",
+  },
+  {
+    title: "a template with labels and annotations as Kubernetes allows them",
+    spec: {
+      ...ANY,
+      template: {
+        metadata: {
+          labels: { "example.com/Team_1.a": "", b: "X" },
+          annotations: { "Example.com/note": "any text\n", b: "" },
+        },
+      },
+    },
+  },
   {
     title: "a template with a name",
     spec: { ...ANY, template: { metadata: { name: "gateway" } } },
