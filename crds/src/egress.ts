@@ -130,8 +130,8 @@ export const EgressSpec = z
       .enum(["ClientIP", "None"])
       .default("ClientIP")
       .describe(
-        "Session affinity of the Service before the gateways. ClientIP keeps all flows of a client on one gateway, " +
-          "so that they share one source address. None needs fouSourcePortAuto to spread the flows of one client.",
+        "Session affinity of the Service before the gateways. ClientIP keeps all flows of a client on one gateway of each " +
+          "address family, so that they share one source address. None needs fouSourcePortAuto to spread the flows of one client.",
       ),
     sessionAffinityConfig: SessionAffinityConfig.describe(
       "Settings of the session affinity.",
