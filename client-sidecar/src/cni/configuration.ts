@@ -4,6 +4,7 @@ import type { Attachment } from "../state/record-id.ts";
 import { podAddresses } from "./address.ts";
 import { CniError, CniErrorCode } from "./error.ts";
 import { isObject, type JsonObject } from "./json.ts";
+import { resultAs } from "./result.ts";
 import { CURRENT_VERSION } from "./version.ts";
 
 /** The capability by which containerd and CRI-O hand a pod's annotations to a plugin. */
@@ -44,14 +45,16 @@ export function configurationVersion(configuration: JsonObject): string {
 /**
  * The network's name, by which the runtime tells attachments of one container apart.
  *
- * @throws CniError 7 when it is missing or no string
+ * @throws CniError 7 when it is missing or not as section 1 "Configuration format" has it
  */
 export function networkName(configuration: JsonObject): string {
   const { name } = configuration;
-  if (typeof name === "string") return name;
+  if (typeof name === "string" && /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/.test(name)) return name;
   throw new CniError(
     CniErrorCode.invalidConfiguration,
-    "name is missing from the network configuration, or is no string",
+    name === undefined
+      ? "name is missing from the network configuration"
+      : `name is ${JSON.stringify(name)}; it must begin with a letter or digit and hold only letters, digits, "_", "." and "-"`,
     "the container runtime takes it from the node's CNI configuration",
   );
 }
@@ -63,7 +66,8 @@ export interface PreviousResult {
 }
 
 /**
- * @throws CniError 7 when prevResult is missing or malformed
+ * @returns the result in the version of the configuration
+ * @throws CniError 7 when prevResult is missing or malformed, 1 when it is of a version that is not supported
  */
 export function previousResult(configuration: JsonObject): PreviousResult {
   const value = configuration.prevResult;
@@ -75,7 +79,8 @@ export function previousResult(configuration: JsonObject): PreviousResult {
     );
   }
   const addresses = podAddresses(value);
-  if (addresses !== undefined) return { value, addresses };
+  if (addresses !== undefined)
+    return { value: resultAs(configurationVersion(configuration), value), addresses };
   throw new CniError(
     CniErrorCode.invalidConfiguration,
     "prevResult holds a malformed address",

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -156,6 +157,58 @@ describe("ADD of a pod that is no client", () => {
       });
     },
   );
+});
+
+describe("a previous result of another version", () => {
+  const address = { address: "fd00:244::5/64", interface: 1 };
+
+  it.each([
+    ["0.4.0", { version: "6", ...address }, "1.1.0", address],
+    ["1.0.0", address, "0.3.1", { version: "6", ...address }],
+    ["1.0.0", address, "1.1.0", address],
+    [undefined, address, "1.0.0", address],
+  ])("of %s is answered in that of the configuration", async (own, ip, cniVersion, answered) => {
+    const { cniVersion: _, ...result } = RESULT;
+    const prevResult = { ...(own !== undefined && { cniVersion: own }), ...result, ips: [ip] };
+    expect(await run(configuration(null, { cniVersion, prevResult }))).toEqual({
+      exitCode: 0,
+      result: { ...RESULT, cniVersion, ips: [answered] },
+    });
+  });
+
+  it.each(["0.2.0", "2.0.0", 1])("%j that is not supported is refused", async (cniVersion) => {
+    const { exitCode, result } = await run(configuration(null, { prevResult: { ...RESULT, cniVersion } }));
+    expect(exitCode).toBe(1);
+    expect(result).toMatchObject({ code: 1, msg: expect.stringContaining(JSON.stringify(cniVersion)) });
+  });
+});
+
+describe("stdin", () => {
+  const env = { ...process.env, CNI_COMMAND: "VERSION" };
+
+  it("may be a pipe that does not block", () => {
+    const script = `
+import fcntl, os, subprocess, sys, time
+r, w = os.pipe()
+fcntl.fcntl(r, fcntl.F_SETFL, os.O_NONBLOCK)
+plugin = subprocess.Popen([sys.argv[1]], stdin=r)
+os.write(w, b'{"cniVersion":')
+time.sleep(0.1)
+os.write(w, b'"0.4.0"}')
+os.close(w)
+sys.exit(plugin.wait())`;
+    const { stdout } = spawnSync("python3", ["-c", script, plugin.file], { env, encoding: "utf8" });
+    expect(JSON.parse(stdout)).toMatchObject({ cniVersion: "0.4.0" });
+  });
+
+  it("that cannot be read is told as CNI has it", () => {
+    const { status, stdout } = spawnSync("sh", ["-c", `exec ${plugin.file} < /`], { env, encoding: "utf8" });
+    expect(status).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      code: 5,
+      msg: expect.stringMatching(/stdin cannot be read: .*EISDIR/),
+    });
+  });
 });
 
 describe("ADD of a client", () => {
@@ -434,13 +487,9 @@ describe("malformed input", () => {
     ],
     ["GC in 1.0.0", good, { CNI_COMMAND: "GC" }, 1, /no command GC/],
     ["STATUS in 1.0.0", good, { CNI_COMMAND: "STATUS" }, 1, /no command STATUS/],
-    [
-      "a client's network without a name",
-      configuration(CLIENT, { name: undefined }),
-      {},
-      7,
-      /name is missing/,
-    ],
+    ["a network without a name", configuration(null, { name: undefined }), {}, 7, /name is missing/],
+    ["a network whose name is a path", configuration(null, { name: "a/b" }), {}, 7, /name is "a\/b"/],
+    ["a network with an empty name", configuration(null, { name: "" }), {}, 7, /name is ""/],
     ["no prevResult", configuration(null, { prevResult: undefined }), {}, 7, /prevResult is missing/],
     ["a string for prevResult", configuration(null, { prevResult: "x" }), {}, 7, /prevResult/],
     ["no list for ips", configuration(null, { prevResult: { ips: {} } }), {}, 7, /malformed address/],

@@ -73,7 +73,7 @@ export async function runPlugin(
     const result = await new Plugin(environment, configuration, locations).run(command);
     return { exitCode: 0, stdout: result === undefined ? "" : `${JSON.stringify(result)}\n` };
   } catch (error) {
-    return { exitCode: 1, stdout: `${JSON.stringify(errorResult(error, version))}\n` };
+    return errorOutcome(error, version);
   }
 }
 
@@ -104,13 +104,14 @@ class Plugin {
     if (command === "VERSION") return this.#version();
     if (command === "DEL") return this.#delete();
     assertVersion(configurationVersion(this.#configuration), command);
+    const network = networkName(this.#configuration);
     switch (command) {
       case "ADD":
-        return this.#add();
+        return this.#add(network);
       case "CHECK":
         return this.#check();
       case "GC":
-        return this.#collectGarbage();
+        return this.#collectGarbage(network);
       case "STATUS":
         // Ready without the agent: a failure here would make the node NotReady, and with it hold up pods that need no agent.
         return undefined;
@@ -124,7 +125,7 @@ class Plugin {
     };
   }
 
-  async #add(): Promise<JsonObject> {
+  async #add(network: string): Promise<JsonObject> {
     const containerId = parseContainerId(this.#environment);
     const netns = parseNetns(this.#environment);
     const ifname = parseIfname(this.#environment);
@@ -145,7 +146,6 @@ class Plugin {
         "the container runtime sets it: containerd and CRI-O do",
       );
     }
-    const network = networkName(this.#configuration);
     const request = { operation: "add", network, containerId, netns, ifname, pod, addresses } as const;
     await this.#askForAdd(concerns === undefined ? request : { ...request, annotations: concerns });
     await this.#mention(pod, annotations);
@@ -191,8 +191,7 @@ class Plugin {
   }
 
   /** The clients of other networks are the business of their own GC. */
-  async #collectGarbage(): Promise<undefined> {
-    const network = networkName(this.#configuration);
+  async #collectGarbage(network: string): Promise<undefined> {
     const valid = validAttachments(this.#configuration);
     const stale = this.#state.recordIds().filter((id) => {
       const record = this.#state.attachment(id);
@@ -247,6 +246,11 @@ function concerning(annotations: Annotations): Annotations {
         key.startsWith(CLIENT_ANNOTATION_PREFIX) || (key === GATEWAY_ANNOTATION && value === "true"),
     ),
   );
+}
+
+/** @param cniVersion of the configuration, where it was understood so far */
+export function errorOutcome(error: unknown, cniVersion: string = CURRENT_VERSION): Outcome {
+  return { exitCode: 1, stdout: `${JSON.stringify(errorResult(error, cniVersion))}\n` };
 }
 
 function errorResult(error: unknown, cniVersion: string): JsonObject {
