@@ -1,10 +1,11 @@
 /** Requests of the CNI plugin, parsed. */
 
 import { z } from "zod";
+import { isName } from "../cni/name.ts";
 import type { AgentRequest } from "../cni/protocol.ts";
 
 /** As the plugin checked it: it becomes the beginning of a file's name. */
-const ContainerId = z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/);
+const ContainerId = z.string().refine(isName);
 
 /** A file's name that begins with a container's id. */
 const RecordId = z.string().regex(/^[a-zA-Z0-9][^/]*$/);

@@ -2,8 +2,9 @@
 
 import type { Attachment } from "../state/record-id.ts";
 import { podAddresses } from "./address.ts";
-import { CniError, CniErrorCode } from "./error.ts";
+import { CniError, CniErrorCode, messageOf } from "./error.ts";
 import { isObject, type JsonObject } from "./json.ts";
+import { isName, NAME_RULE } from "./name.ts";
 import { resultAs } from "./result.ts";
 import { CURRENT_VERSION } from "./version.ts";
 
@@ -22,7 +23,7 @@ export function parseConfiguration(stdin: string): JsonObject {
   } catch (cause) {
     throw new CniError(
       CniErrorCode.decodingFailure,
-      `the network configuration on stdin is not JSON: ${cause instanceof Error ? cause.message : cause}`,
+      `the network configuration on stdin is not JSON: ${messageOf(cause)}`,
     );
   }
   if (isObject(value)) return value;
@@ -49,12 +50,12 @@ export function configurationVersion(configuration: JsonObject): string {
  */
 export function networkName(configuration: JsonObject): string {
   const { name } = configuration;
-  if (typeof name === "string" && /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/.test(name)) return name;
+  if (typeof name === "string" && isName(name)) return name;
   throw new CniError(
     CniErrorCode.invalidConfiguration,
     name === undefined
       ? "name is missing from the network configuration"
-      : `name is ${JSON.stringify(name)}; it must begin with a letter or digit and hold only letters, digits, "_", "." and "-"`,
+      : `name is ${JSON.stringify(name)}; ${NAME_RULE}`,
     "the container runtime takes it from the node's CNI configuration",
   );
 }

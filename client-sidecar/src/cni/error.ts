@@ -29,3 +29,8 @@ export class CniError extends Error {
     this.details = details;
   }
 }
+
+/** What was thrown, in its own words. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -2,7 +2,7 @@
 
 import { readSync, writeSync } from "node:fs";
 import type { StateLocations } from "../state/node-state.ts";
-import { CniError, CniErrorCode } from "./error.ts";
+import { CniError, CniErrorCode, messageOf } from "./error.ts";
 import { errorOutcome, runPlugin } from "./plugin.ts";
 
 const STDIN = 0;
@@ -29,8 +29,7 @@ async function outcome(locations: StateLocations | undefined) {
   try {
     stdin = read();
   } catch (error) {
-    const message = `stdin cannot be read: ${error instanceof Error ? error.message : error}`;
-    return errorOutcome(new CniError(CniErrorCode.ioFailure, message));
+    return errorOutcome(new CniError(CniErrorCode.ioFailure, `stdin cannot be read: ${messageOf(error)}`));
   }
   return runPlugin(process.env, stdin, locations);
 }

@@ -1,6 +1,7 @@
 /** The parameters of one execution of the plugin: CNI specification 1.1, section 2 "Parameters". */
 
 import { CniError, CniErrorCode } from "./error.ts";
+import { isName, NAME_RULE } from "./name.ts";
 
 export const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"] as const;
 export type Command = (typeof COMMANDS)[number];
@@ -37,11 +38,8 @@ export function parseCommand(environment: Environment): Command {
  */
 export function parseContainerId(environment: Environment): string {
   const id = environment.CNI_CONTAINERID ?? "";
-  if (/^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/.test(id)) return id;
-  throw new CniError(
-    CniErrorCode.invalidEnvironment,
-    `CNI_CONTAINERID is "${id}"; it must begin with a letter or digit and hold only letters, digits, "_", "." and "-"`,
-  );
+  if (isName(id)) return id;
+  throw new CniError(CniErrorCode.invalidEnvironment, `CNI_CONTAINERID is "${id}"; ${NAME_RULE}`);
 }
 
 /**

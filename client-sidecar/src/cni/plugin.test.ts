@@ -188,12 +188,13 @@ describe("stdin", () => {
 
   it("may be a pipe that does not block", () => {
     const script = `
-import fcntl, os, subprocess, sys, time
+import fcntl, os, subprocess, sys, termios, time
 r, w = os.pipe()
 fcntl.fcntl(r, fcntl.F_SETFL, os.O_NONBLOCK)
 plugin = subprocess.Popen([sys.argv[1]], stdin=r)
 os.write(w, b'{"cniVersion":')
-time.sleep(0.1)
+while plugin.poll() is None and fcntl.ioctl(r, termios.FIONREAD, bytes(4)) != bytes(4):
+    time.sleep(0.001)
 os.write(w, b'"0.4.0"}')
 os.close(w)
 sys.exit(plugin.wait())`;

@@ -19,7 +19,7 @@ import {
   previousResult,
   validAttachments,
 } from "./configuration.ts";
-import { CniError, CniErrorCode } from "./error.ts";
+import { CniError, CniErrorCode, messageOf } from "./error.ts";
 import { assertFree } from "./free-address.ts";
 import {
   type Command,
@@ -264,8 +264,4 @@ function errorResult(error: unknown, cniVersion: string): JsonObject {
 
 function podName(pod: PodReference): string {
   return `${pod.namespace}/${pod.name}`;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
