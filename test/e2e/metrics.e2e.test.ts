@@ -4,8 +4,8 @@ import { execa } from "execa";
 import { beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { goProgram } from "../system/go-program.ts";
-import { RELEASE } from "../workload/chart.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
+import { podsOf } from "./kit/product.ts";
 import { kubectl, nodeOf } from "./kit/world.ts";
 
 const Pods = z.object({
@@ -21,16 +21,14 @@ beforeAll(async () => {
   promlint = await goProgram({ name: "promlint", folder: join(import.meta.dirname, "promlint") });
 });
 
-const component = (name: string) => `app.kubernetes.io/component=${name}`;
-
 test.each([
-  ["the operator", RELEASE.namespace, component("operator"), HEALTH_PORTS.operator],
-  ["a node agent", RELEASE.namespace, component("node-agent"), HEALTH_PORTS.nodeAgent],
-  ["a gateway", INTERNET_EGRESS.namespace, EGRESS_LABEL, HEALTH_PORTS.egressPod],
+  ["the operator", podsOf("operator"), HEALTH_PORTS.operator],
+  ["a node agent", podsOf("node-agent"), HEALTH_PORTS.nodeAgent],
+  ["a gateway", ["-n", INTERNET_EGRESS.namespace, "-l", EGRESS_LABEL], HEALTH_PORTS.egressPod],
 ])(
   "Prometheus's own linter has nothing to say of the metrics that %s has of its own",
-  async (_, namespace, selector, port) => {
-    const { items } = await kubectl.get(Pods, "pods", "-n", namespace, "-l", selector);
+  async (_, pods, port) => {
+    const { items } = await kubectl.get(Pods, "pods", ...pods);
     const [{ spec, status }] = items;
     const url = `http://${status.podIP}:${port}/metrics`;
     const node = await nodeOf({ node: spec.nodeName });

@@ -313,10 +313,11 @@ async function attemptUpgrade(
     logger.info({ kind: CHILD_RESOURCES.deployment.kind, action: step.action }, "step taken");
     return { step, result };
   } catch (error) {
-    if (error instanceof KubeError && (isAboutTheChild(error) || isOfTheServer(error)))
-      world.upgradeTurns.failed(key, error);
+    if (!(error instanceof KubeError)) throw error;
+    const isRefused = isAboutTheChild(error);
+    if (isRefused || isOfTheServer(error)) world.upgradeTurns.failed(key, error);
     // Else it may have been carried out, as where the answer is lost; then the next try is a conflict.
-    if (error instanceof KubeError && isAboutTheChild(error)) world.upgradeTurns.giveBack(key);
+    if (isRefused) world.upgradeTurns.giveBack(key);
     throw error;
   }
 }

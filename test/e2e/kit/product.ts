@@ -103,6 +103,7 @@ async function statesOf(pods: readonly string[]) {
   );
 }
 
-function podsOf(program: Program): string[] {
+/** The pods of a program, as arguments of kubectl. */
+export function podsOf(program: Program): string[] {
   return ["-n", RELEASE.namespace, "-l", `app.kubernetes.io/component=${program}`];
 }
