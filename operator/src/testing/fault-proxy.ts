@@ -10,6 +10,8 @@ export interface Asked {
   /** Without the query. */
   readonly path: string;
   readonly isWatch: boolean;
+  /** The most objects that are asked for; undefined: all. */
+  readonly limit: number | undefined;
   /** On the clock of `performance.now()`. */
   readonly at: number;
 }
@@ -84,7 +86,13 @@ export class FaultProxy implements AsyncDisposable {
   #take(incoming: IncomingMessage, response: ServerResponse): void {
     const { pathname, searchParams } = new URL(incoming.url ?? "/", this.#real.server);
     const isWatch = searchParams.has("watch");
-    const asked = { method: incoming.method ?? "GET", path: pathname, isWatch, at: performance.now() };
+    const asked = {
+      method: incoming.method ?? "GET",
+      path: pathname,
+      isWatch,
+      limit: searchParams.has("limit") ? Number(searchParams.get("limit")) : undefined,
+      at: performance.now(),
+    };
     this.asked.push(asked);
     const fault = this.faultOf(asked);
     if (isWatch) this.#remember(response);
