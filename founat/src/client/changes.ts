@@ -5,11 +5,9 @@ import { creationScript, tableDifferences, tableScript } from "../nft/diff.ts";
 import type { NftTableState } from "../nft/state.ts";
 import type { Step } from "../step.ts";
 import { CLIENT_TABLE } from "./guard.ts";
-import { type ClientPlan, NARROW_TABLE, WIDE_TABLE } from "./plan.ts";
+import { CLIENT_TABLES, type ClientPlan } from "./plan.ts";
 import type { ClientState } from "./state.ts";
 import { sysctlChanges } from "./sysctls.ts";
-
-const TABLES = [NARROW_TABLE, WIDE_TABLE];
 
 export interface ClientChanges {
   /** Empty when the kernel is as planned. */
@@ -31,9 +29,9 @@ export function clientChanges(plan: ClientPlan, state: ClientState, listing?: Nf
   const lines4 = [
     ...links.make,
     ...links.bringUp,
-    ...routingLines("ipv4", plan, state, TABLES, links.replaced),
+    ...routingLines("ipv4", plan, state, CLIENT_TABLES, links.replaced),
   ];
-  const lines6 = [...plan.forget, ...routingLines("ipv6", plan, state, TABLES, links.replaced)];
+  const lines6 = [...plan.forget, ...routingLines("ipv6", plan, state, CLIENT_TABLES, links.replaced)];
   const leftovers = linkRemovals(plan, state);
   return {
     differences: [
@@ -73,10 +71,10 @@ function nftScript(input: string): Step {
 export function clientRemoval(state: ClientState): Step[] {
   const nothing = { routes: [], bypassRules: [], rules: [], fouPorts: [], links: [] };
   return [
-    ...ipBatch(["-6"], routingLines("ipv6", nothing, state, TABLES, new Set())),
+    ...ipBatch(["-6"], routingLines("ipv6", nothing, state, CLIENT_TABLES, new Set())),
     ...ipBatch(
       [],
-      [...routingLines("ipv4", nothing, state, TABLES, new Set()), ...linkRemovals(nothing, state)],
+      [...routingLines("ipv4", nothing, state, CLIENT_TABLES, new Set()), ...linkRemovals(nothing, state)],
     ),
     ...(state.guard === undefined ? [] : [nftScript(`delete table inet ${CLIENT_TABLE}\n`)]),
   ];

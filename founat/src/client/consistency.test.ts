@@ -2,9 +2,10 @@ import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { lastAddress, PRIVATE_RANGES, parseAddress, parseCidr } from "../cidr.ts";
 import { FAMILIES } from "../family.ts";
+import { linkName } from "../iproute/links.ts";
 import type { Route } from "../iproute/routes.ts";
 import { aroundBoundaries, holds, type Situation, situation } from "../testing/arbitrary.ts";
-import { type ClientPlan, NARROW_TABLE, planClient, WIDE_TABLE } from "./plan.ts";
+import { type ClientPlan, planClient } from "./plan.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -40,7 +41,7 @@ function route(address: bigint, { bypassRules, rules, routes }: ClientPlan, main
     } else if (action === "lookup 254") {
       return undefined;
     } else {
-      const found = lookup(action === `lookup ${NARROW_TABLE}` ? NARROW_TABLE : WIDE_TABLE);
+      const found = lookup(Number(action.replace("lookup ", "")));
       if (found !== undefined && found.type !== "throw") return found;
     }
   }
@@ -63,15 +64,18 @@ function guards(plan: ClientPlan, address: bigint): boolean {
   });
 }
 
+function boundariesOf({ carriers, clusterRanges, mainRoutes }: Situation): string[] {
+  return [
+    ...carriers.flatMap(({ destinations, excluded }) => [...destinations, ...excluded]),
+    ...[...clusterRanges, ...mainRoutes, ...PRIVATE_RANGES],
+  ];
+}
+
 test("what the routes send to a tunnel is what the guard guards, and nothing else, and goes to the owner's gateway", () => {
   fc.assert(
     fc.property(situation, (given) => {
       const plan = planFor(given);
-      const boundaries = [
-        ...given.carriers.flatMap(({ destinations, excluded }) => [...destinations, ...excluded]),
-        ...[...given.clusterRanges, ...given.mainRoutes, ...PRIVATE_RANGES],
-      ];
-      for (const address of aroundBoundaries(boundaries)) {
+      for (const address of aroundBoundaries(boundariesOf(given))) {
         const taken = route(address, plan, given.mainRoutes);
         expect(guards(plan, address)).toBe(taken !== undefined);
         // The metric decides only once the link is gone.
@@ -82,13 +86,20 @@ test("what the routes send to a tunnel is what the guard guards, and nothing els
   );
 });
 
-test("below each tunnel route stands an unreachable one", () => {
+test("what a tunnel carried ends when its link is gone, and goes no other way", () => {
   fc.assert(
     fc.property(situation, (given) => {
-      const { routes } = planFor(given);
-      for (const { table, destination } of routes.filter(({ type }) => type === "unicast")) {
-        expect(routes).toContainEqual(expect.objectContaining({ table, destination, type: "unreachable" }));
+      const plan = planFor(given);
+      for (const gone of new Set(plan.links.map(linkName))) {
+        const rest = { ...plan, routes: plan.routes.filter(({ device }) => device !== gone) };
+        for (const address of aroundBoundaries(boundariesOf(given))) {
+          const before = route(address, plan, given.mainRoutes);
+          const after = route(address, rest, given.mainRoutes);
+          if (before?.device === gone) expect(after?.type).toBe("unreachable");
+          else expect(after).toEqual(before);
+        }
       }
     }),
+    { numRuns: 60 },
   );
 });

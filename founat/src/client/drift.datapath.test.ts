@@ -69,7 +69,7 @@ const ROUTING: readonly (readonly [string, string])[] = [
   ["the rules to the tunnel", "ip rule del pref 2100; ip -6 rule del pref 2100"],
   ["all rules of founat", "for v in 4 6; do ip -$v rule flush; ip -$v rule add pref 32766 lookup main; done"],
   ["the routes into the tunnel", "ip route flush table 118; ip -6 route flush table 118"],
-  ["the second line below them", "ip route del unreachable default table 118 metric 4294967295"],
+  ["the dead ends of those routes", "ip route flush table 120; ip -6 route flush table 120"],
   ["the routes into the tunnel, by one above them", "ip -6 route add default dev lo table 118 metric 1"],
   [
     "the routes into the tunnel, by others beside them",
@@ -80,8 +80,11 @@ const ROUTING: readonly (readonly [string, string])[] = [
      ip route add default via 10.1.0.1 dev eth0 table 118 tos 0x10
      ip route add prohibit 198.51.100.0/24 table 117`,
   ],
-  ["the links", "for l in $(ip -brief link | grep -o '^fou[^@ ]*'); do ip link del $l; done"],
-  ["the links' MTU", "for l in $(ip -brief link | grep -o '^fou[^@ ]*'); do ip link set $l mtu 1280; done"],
+  ["the links", "for l in $(ip -brief link | grep -oE '^(fou|egress)[^@ ]*'); do ip link del $l; done"],
+  [
+    "the links' MTU",
+    "for l in $(ip -brief link | grep -oE '^(fou|egress)[^@ ]*'); do ip link set $l mtu 1280; done",
+  ],
   ["the ports of the tunnel", "ip fou del port 5555; ip fou del port 5555 -6"],
   ["a sysctl of the uplink", "sysctl -qw net.ipv4.conf.eth0.rp_filter=1"],
 ];
@@ -168,8 +171,8 @@ test("what the guard refuses is told, as much as its counters say", async () => 
 });
 
 test("what both lines would hold, and a socket bound to the uplink without the guard, is closed by the repair", async () => {
-  const both =
-    "nft delete table inet egress_nat_client; ip route flush table 118; ip -6 route flush table 118";
+  const both = `nft delete table inet egress_nat_client
+    for table in 118 120; do ip route flush table $table; ip -6 route flush table $table; done`;
   const silence = await chatter(internet);
   expect(new Set(await takeAway(both))).toEqual(new Set(["table", "route"]));
   await forgetLeaks();
@@ -180,7 +183,7 @@ test("what both lines would hold, and a socket bound to the uplink without the g
 
 test("a smaller MTU of the uplink is noticed, and that of the links follows it", async () => {
   expect(await takeAway("ip link set eth0 mtu 1400")).toContain("link");
-  expect(await inside("client", "ip link show fou4")).toContain(" mtu 1372 ");
+  expect(await inside("client", "ip link show egress4")).toContain(" mtu 1372 ");
   await takeAway("ip link set eth0 mtu 1500");
   await expectRepaired();
 });

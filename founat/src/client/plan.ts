@@ -12,7 +12,7 @@ import { type Addresses, FAMILIES, type Family } from "../family.ts";
 import {
   type FouPort,
   linkName,
-  openLink,
+  receivingLink,
   type TunnelLink,
   type TunnelLinkKey,
   tunnelLink,
@@ -26,10 +26,22 @@ import type { ClientConfig, ClientEgress } from "./config.ts";
 import { guardTable } from "./guard.ts";
 import { type Mark, markOfReplies } from "./mark.ts";
 
-/** Routes to narrow destinations (private external networks). */
+/** Of routes to the probe addresses of Egresses. */
+export const PROBE_TABLE = 116;
+/** Of routes to narrow destinations (private external networks). */
 export const NARROW_TABLE = 117;
-/** Routes to wide destinations (the Internet). */
+/** Of routes to wide destinations (the Internet). */
 export const WIDE_TABLE = 118;
+/** Of what is asked when a table has no route to a destination of its own any more, because its link is down or gone. */
+export const DEAD_END_TABLES = { [NARROW_TABLE]: 119, [WIDE_TABLE]: 120 } as const;
+
+/** All whose routes are the plan's, and nobody else's. */
+export const CLIENT_TABLES: readonly number[] = [
+  PROBE_TABLE,
+  NARROW_TABLE,
+  WIDE_TABLE,
+  ...Object.values(DEAD_END_TABLES),
+];
 
 /** What is discovered in the client's network namespace. */
 export interface ClientFacts {
@@ -130,17 +142,19 @@ function planFamily(family: Family, config: ClientConfig, facts: ClientFacts, ma
       : linkKeys(family, [...carriers]).map((key) =>
           tunnelLink(key, commonPort(config.egresses), facts.uplink, local),
         );
-  const narrow = tableRoutes(family, NARROW_TABLE, decisions, config.egresses, local);
-  const wide = tableRoutes(family, WIDE_TABLE, decisions, config.egresses, local);
+  const probes = probeRoutes(family, config.egresses, carriers, local);
+  const narrow = tableRoutes(family, NARROW_TABLE, decisions, local);
+  const wide = tableRoutes(family, WIDE_TABLE, decisions, local);
   return {
     family,
     decisions,
     links,
     bypassRules: bypassRules(family, [...carriers], mark, wide.length > 0),
-    routes: [...narrow, ...wide],
+    routes: [...probes, ...narrow, ...wide],
     rules: [
-      ...(narrow.length > 0 ? [rule(family, 1900, "", NARROW_TABLE)] : []),
-      ...(wide.length > 0 ? [rule(family, 2100, "", WIDE_TABLE)] : []),
+      ...(probes.length > 0 ? [rule(family, 1890, "", PROBE_TABLE)] : []),
+      ...(narrow.length > 0 ? tableRules(family, 1900, NARROW_TABLE) : []),
+      ...(wide.length > 0 ? tableRules(family, 2100, WIDE_TABLE) : []),
     ],
   };
 }
@@ -150,14 +164,14 @@ function planFamily(family: Family, config: ClientConfig, facts: ClientFacts, ma
  * the node has forgotten that it had translated the client's packets.
  */
 export function linkKeys(family: Family, egresses: readonly ClientEgress[]): TunnelLinkKey[] {
-  const keys = [openLink(family), ...egresses.map((egress) => linkKey(family, egress))];
+  const keys = [receivingLink(family), ...egresses.map((egress) => linkKey(family, egress))];
   return [...new Map(keys.map((key) => [linkName(key), key])).values()];
 }
 
 /** The link that packets of the Egress leave by. */
 function linkKey(family: Family, { gateway, sourcePortAuto }: ClientEgress): TunnelLinkKey {
   const remote = gateway[family];
-  return remote === undefined ? openLink(family) : { family, sourcePortAuto, remote };
+  return remote === undefined ? receivingLink(family) : { family, sourcePortAuto, remote };
 }
 
 const LINK_LOCAL: Readonly<Record<Family, string>> = { ipv4: "169.254.0.0/16", ipv6: "fe80::/10" };
@@ -191,17 +205,22 @@ function rule(family: Family, preference: number, selector: string, table: numbe
   return { family, preference, selector, action: `lookup ${table}` };
 }
 
+function tableRules(family: Family, preference: number, table: TunnelTable): Rule[] {
+  return [rule(family, preference, "", table), rule(family, preference + 1, "", DEAD_END_TABLES[table])];
+}
+
+type TunnelTable = keyof typeof DEAD_END_TABLES;
+
 // One route for each decision that differs from that of the enclosing prefix: longest prefix match does the rest.
 function tableRoutes(
   family: Family,
-  table: number,
+  table: TunnelTable,
   decisions: readonly Decision<ClientEgress>[],
-  egresses: readonly ClientEgress[],
   local: string | undefined,
 ): Route[] {
+  const deadEnds = DEAD_END_TABLES[table];
   const throws: Route[] = [];
   const tunnels: Route[] = [];
-  const carriers = new Set<ClientEgress>();
   const open: { decision: Decision<ClientEgress>; carrier: ClientEgress | undefined }[] = [];
   for (const decision of decisions) {
     // Rules decide about these before the wide table is asked.
@@ -213,36 +232,39 @@ function tableRoutes(
     if (carrier === around) continue;
     const destination = formatCidr(decision.prefix);
     if (carrier === undefined) {
-      throws.push({ family, table, destination, type: "throw" });
+      throws.push(
+        ...[table, deadEnds].map((each): Route => ({ family, table: each, destination, type: "throw" })),
+      );
       continue;
     }
-    tunnels.push(secondLine(family, table, destination));
-    if (local === undefined) continue;
-    carriers.add(carrier);
-    tunnels.push(tunnelRoute(family, table, destination, carrier, local));
+    // Within the destinations of another Egress its route would take over, and no other table would be asked.
+    tunnels.push(deadEnd(family, around === undefined ? deadEnds : table, destination));
+    if (local !== undefined) tunnels.push(tunnelRoute(family, table, destination, carrier, local));
   }
-  const probes = egresses.flatMap((egress, index) =>
-    carriers.has(egress) && local !== undefined ? probeRoute(family, table, index, egress, local) : [],
-  );
-  return [...throws, ...tunnels, ...probes];
+  return [...throws, ...tunnels];
 }
 
 // Whatever its destinations are, a probe of the Egress goes where their packets go.
-function probeRoute(
+function probeRoutes(
   family: Family,
-  table: number,
-  index: number,
-  egress: ClientEgress,
-  local: string,
+  egresses: readonly ClientEgress[],
+  carriers: ReadonlySet<ClientEgress>,
+  local: string | undefined,
 ): Route[] {
-  const address = probeAddress(family, index);
-  if (address === undefined || egress.gateway[family] === undefined) return [];
-  const destination = `${address}/${ADDRESS_BITS[family]}`;
-  return [secondLine(family, table, destination), tunnelRoute(family, table, destination, egress, local)];
+  return egresses.flatMap((egress, index) => {
+    const address = probeAddress(family, index);
+    if (local === undefined || address === undefined) return [];
+    if (!carriers.has(egress) || egress.gateway[family] === undefined) return [];
+    const destination = `${address}/${ADDRESS_BITS[family]}`;
+    return [
+      deadEnd(family, PROBE_TABLE, destination),
+      tunnelRoute(family, PROBE_TABLE, destination, egress, local),
+    ];
+  });
 }
 
-// Below the tunnel's route, for when its link is down or gone: no other route may take over.
-function secondLine(family: Family, table: number, destination: string): Route {
+// For when the tunnel's route is gone with its link: no other route may take over.
+function deadEnd(family: Family, table: number, destination: string): Route {
   return { family, table, destination, type: "unreachable", metric: LAST_METRIC };
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { linkChanges, linkName, type TunnelLink } from "./links.ts";
+import { linkChanges, linkName, linkRemovals, type TunnelLink } from "./links.ts";
 import { parseNetworkState } from "./state.ts";
 
 const link4: TunnelLink = {
@@ -128,6 +128,15 @@ test.each([
   ["checksum", { encap: { ...ENCAP, csum6: true } }],
 ])("an IPv6 link with another %s is made anew", (_, data) => {
   expect(changes(fou4, withData(fou6, data)).replaced).toEqual(new Set(["fou6"]));
+});
+
+test("a link that had another name, and the addresses of a wanted one, gives way to it", () => {
+  const state = parseNetworkState([`${JSON.stringify([fou4, fou6])}\n[]\n[]\n[]\n`, ""]);
+  const wanted = { fouPorts: [], links: [{ ...link4, receiving: true }, link6] };
+  const { make, replaced } = linkChanges(wanted, state);
+  expect(make.slice(0, 2)).toEqual(["link del fou4", expect.stringMatching(/^link add egress4 /)]);
+  expect(replaced).toEqual(new Set(["fou4", "egress4"]));
+  expect(linkRemovals(wanted, state)).toEqual([]);
 });
 
 test("a link that is down, or has another MTU, is put right as it is", () => {

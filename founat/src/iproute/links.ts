@@ -21,6 +21,8 @@ export interface TunnelLinkKey {
   readonly sourcePortAuto: boolean;
   /** The only peer. A link without one takes in what no other link does, and sends to each packet's next hop. */
   readonly remote?: string;
+  /** Whether it is a client's link without a peer, which nothing leaves by. */
+  readonly receiving?: boolean;
 }
 
 /** One FoU link. */
@@ -46,9 +48,9 @@ export interface FouPort {
  */
 const DUMMY_ADDRESS = "192.0.0.8";
 
-/** At most 15 characters (IFNAMSIZ). */
-export function linkName({ family, sourcePortAuto, remote }: TunnelLinkKey): string {
-  const name = `fou${family === "ipv4" ? "4" : "6"}${sourcePortAuto ? "a" : ""}`;
+/** At most 15 characters (IFNAMSIZ). A client's links named `fou` are those to its gateways, as coil's are. */
+export function linkName({ family, sourcePortAuto, remote, receiving }: TunnelLinkKey): string {
+  const name = `${receiving ? "egress" : "fou"}${family === "ipv4" ? "4" : "6"}${sourcePortAuto ? "a" : ""}`;
   if (remote === undefined) return name;
   return `${name}_${createHash("sha256").update(canonicalAddress(remote)).digest("hex").slice(0, 8)}`;
 }
@@ -63,14 +65,14 @@ export function linkGroup({ remote }: TunnelLinkKey): number {
   return remote === undefined ? LINK_GROUP.open : LINK_GROUP.peer;
 }
 
-/** The link without a remote. */
-export function openLink(family: Family): TunnelLinkKey {
-  return { family, sourcePortAuto: false };
+/** A client's link without a remote. */
+export function receivingLink(family: Family): TunnelLinkKey {
+  return { family, sourcePortAuto: false, receiving: true };
 }
 
 /** Whether a link has a name that {@link linkName} gives. */
 export function isLinkName(name: string): boolean {
-  return /^fou[46]a?(_[0-9a-f]{8})?$/.test(name);
+  return /^(fou[46]a?(_[0-9a-f]{8})?|egress[46])$/.test(name);
 }
 
 /**
@@ -131,6 +133,7 @@ export function linkChanges(
   const make: string[] = [];
   const bringUp: string[] = [];
   const replaced = new Set<string>();
+  const leftovers = leftoverLinks(wanted, state);
   for (const port of wanted.fouPorts) {
     const rivals = state.fouPorts.filter((candidate) => sameNumber(port, candidate));
     if (rivals.some(isOurs)) continue;
@@ -142,9 +145,11 @@ export function linkChanges(
     const actual = state.links.find((candidate) => candidate.name === name);
     const fits = actual !== undefined && sameTunnel(link, actual);
     if (!fits) {
-      if (actual !== undefined) make.push(`link del ${name}`);
-      replaced.add(name);
-      make.push(addLinkCommand(link));
+      // Two links of the same addresses there cannot be.
+      const rivals = leftovers.filter((leftover) => sameAddresses(link, leftover));
+      const former = [...(actual === undefined ? [] : [actual]), ...rivals];
+      make.push(...former.map((each) => `link del ${each.name}`), addLinkCommand(link));
+      for (const each of [...former, { name }]) replaced.add(each.name);
     }
     if (link.family === "ipv4" && !(fits && actual.hasIpv4Address)) {
       make.push(`address replace ${DUMMY_ADDRESS}/32 dev ${name} scope host`);
@@ -158,7 +163,7 @@ export function linkChanges(
 
 /**
  * The lines that take away what is not wanted (any more). Ports first: a link that is still there says which port was
- * founat's.
+ * founat's. Links whose addresses a wanted one needs are not among them: {@link linkChanges} takes them away before.
  */
 export function linkRemovals(
   wanted: { readonly fouPorts: readonly FouPort[]; readonly links: readonly TunnelLink[] },
@@ -171,7 +176,9 @@ export function linkRemovals(
       .filter((actual) => ports.has(actual.port) && isOurs(actual))
       .filter((actual) => !wanted.fouPorts.some((port) => sameNumber(port, actual)))
       .map(deletePortCommand),
-    ...leftoverLinks(wanted, state).map(({ name }) => `link del ${name}`),
+    ...leftoverLinks(wanted, state)
+      .filter((leftover) => !wanted.links.some((link) => sameAddresses(link, leftover)))
+      .map(({ name }) => `link del ${name}`),
   ];
 }
 
@@ -208,18 +215,26 @@ function sameNumber(port: FouPort, actual: FouPortState): boolean {
   return actual.family === port.family && actual.port === port.port;
 }
 
-function sameTunnel(link: TunnelLink, { tunnel, group }: LinkState): boolean {
+/** By these the kernel tells the links of one kind apart. */
+function sameAddresses(link: TunnelLink, { tunnel }: LinkState): boolean {
   return (
-    tunnel !== undefined &&
-    group === linkGroup(link) &&
-    tunnel.kind === (link.family === "ipv4" ? "ipip" : "ip6tnl") &&
+    tunnel?.kind === (link.family === "ipv4" ? "ipip" : "ip6tnl") &&
     tunnel.local === link.local &&
     tunnel.remote === (link.remote === undefined ? "any" : canonicalAddress(link.remote)) &&
+    tunnel.boundTo === (link.sourcePortAuto ? link.uplink : undefined)
+  );
+}
+
+function sameTunnel(link: TunnelLink, actual: LinkState): boolean {
+  const { tunnel, group } = actual;
+  return (
+    tunnel !== undefined &&
+    sameAddresses(link, actual) &&
+    group === linkGroup(link) &&
     tunnel.ttl === TUNNEL_TTL &&
     tunnel.inheritsTos === (link.remote === undefined) &&
     !tunnel.limitsEncapsulation &&
     !tunnel.encapChecksum &&
-    tunnel.boundTo === (link.sourcePortAuto ? link.uplink : undefined) &&
     tunnel.encapSourcePort === (link.sourcePortAuto ? 0 : link.port) &&
     tunnel.encapDestinationPort === link.port
   );

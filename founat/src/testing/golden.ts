@@ -18,15 +18,16 @@ const HEADINGS: readonly (readonly [RegExp, string])[] = [
     "private destinations: as without Egresses, unless a narrow one took them before",
   ],
   [/^rule add pref 2050/, "so do connected networks and specific routes"],
-  [/^rule add pref 1900/, "narrow destinations"],
-  [/^rule add pref 2100/, "wide destinations"],
+  [/^rule add pref 1890/, "probe addresses"],
+  [/^rule add pref 190[01]/, "narrow destinations, and their dead ends"],
+  [/^rule add pref 210[01]/, "wide destinations, and their dead ends"],
   [/^route replace local/, "probes of the tunnel are for this host"],
   [
     /^route replace (unreachable )?(192\.0\.0\.|100:0:0:1:)/,
     "the probe address of each Egress leads to its gateway",
   ],
   [/^route replace throw/, "never through a tunnel: in-cluster, excluded and link-local ranges"],
-  [/^route replace/, "destinations, each with its second line of defence below"],
+  [/^route replace/, "destinations, each with a dead end for when its link is gone"],
 ];
 
 /** Steps as a person reads them. */
