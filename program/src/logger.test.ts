@@ -23,6 +23,23 @@ test("a line is an object with level, time, program and what belongs to the mess
   });
 });
 
+test("an error says its cause; where in the code it was is told of those that nobody expected", () => {
+  const lines: string[] = [];
+  const logger = createLogger({ name: "gardener", stream: { write: (line) => void lines.push(line) } });
+  const cause = new Error("the well is dry");
+  logger.error({ err: Object.assign(new Error("no water", { cause }), { code: "Dry" }) }, "not watered");
+  logger.error({ err: new TypeError("bed is not a function", { cause }) }, "not watered");
+  logger.error({ err: "rain" }, "not watered");
+  const [expected, unexpected, thrown] = lines.map((line): { err: unknown } => JSON.parse(line));
+  expect(expected?.err).toEqual({ type: "Error", message: "no water: the well is dry", code: "Dry" });
+  expect(unexpected?.err).toMatchObject({
+    type: "TypeError",
+    message: "bed is not a function: the well is dry",
+    stack: expect.stringContaining("logger.test.ts"),
+  });
+  expect(thrown?.err).toBe("rain");
+});
+
 test("the level decides what is written; a level that does not exist is info", () => {
   expect(logged({ level: "debug" })).toHaveLength(2);
   expect(logged({ level: "silent" })).toHaveLength(0);

@@ -1,4 +1,11 @@
-import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import {
+  type DestinationStream,
+  destination,
+  type Logger,
+  pino,
+  stdSerializers,
+  stdTimeFunctions,
+} from "pino";
 
 export type { Logger } from "pino";
 
@@ -25,7 +32,15 @@ export function createLogger(options: LoggerOptions): Logger {
       base: { name },
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: errorOf },
     },
     stream ?? destination({ fd: process.stderr.fd, sync: true }),
   );
+}
+
+/** Whoever throws an error with a code expects it to happen: its message and those of its causes say what it was. */
+function errorOf(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { stack, ...rest } = stdSerializers.err(error);
+  return "code" in error ? rest : { ...rest, stack };
 }
