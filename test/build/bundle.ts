@@ -1,7 +1,10 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { build, type Plugin } from "esbuild";
+import { thirdPartyNotices } from "./notices.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
 
 /** A CommonJS dependency that asks for a built-in module by require() finds none in an ES module: this gives it one. */
 const REQUIRE_BANNER =
@@ -62,7 +65,7 @@ const builtInModulesByRequire: Plugin = {
 };
 
 /**
- * Bundles a program and all that it imports into ES modules that begin with `main.js`.
+ * Bundles a program and all that it imports into ES modules that begin with `main.js`, beside the licences of all of it.
  *
  * @param entry the program's TypeScript
  * @param folder where it goes; emptied first
@@ -70,7 +73,9 @@ const builtInModulesByRequire: Plugin = {
 export async function bundleProgram(entry: string, folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
-  await build({
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
+    metafile: true,
     entryPoints: { main: entry },
     outdir: folder,
     bundle: true,
@@ -89,6 +94,11 @@ export async function bundleProgram(entry: string, folder: string): Promise<void
     legalComments: "none",
     logLevel: "silent",
   });
+  const held = Object.values(metafile.outputs).flatMap(({ inputs }) =>
+    Object.entries(inputs).flatMap(([file, { bytesInOutput }]) => (bytesInOutput > 0 ? [file] : [])),
+  );
+  await writeFile(join(folder, "THIRD_PARTY_NOTICES"), await thirdPartyNotices(ROOT, held));
+  await copyFile(join(ROOT, "LICENSE"), join(folder, "LICENSE"));
   // Node would otherwise parse the bundle twice to find out that it is an ES module.
   await writeFile(join(folder, "package.json"), '{"type":"module"}\n');
 }
