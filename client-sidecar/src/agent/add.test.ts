@@ -75,6 +75,7 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
     ...{ ...shared, adder },
     started: Promise.resolve(),
     withdrawals: { withdraw: release },
+    leftovers: { add: () => undefined },
   });
   return { networks, registry, recordEvent, handler };
 }
@@ -179,7 +180,8 @@ describe("a second network of a client", () => {
     await handler.handle(second, never);
     expect(addressesOf(registry)).toEqual([["10.244.0.1", "192.0.2.1"]]);
     expect(networks.applied.get(NETNS)).toMatchObject({ uplink: "eth0" });
-    await handler.handle({ operation: "check", record: recordId(second) }, never);
+    const { netns, addresses } = second;
+    await handler.handle({ operation: "check", record: recordId(second), netns, addresses }, never);
   });
 
   it("takes nothing of the first with it", async () => {
@@ -221,7 +223,7 @@ describe("a second network of a client", () => {
     await handler.handle(first, never);
     await handler.handle({ ...second, addresses }, never);
     expect(addressesOf(registry)).toEqual([["10.244.0.1"]]);
-    await handler.handle({ operation: "check", record: recordId(second) }, never);
+    await handler.handle({ operation: "check", record: recordId(second), netns: NETNS, addresses }, never);
     await expect(handler.handle({ ...first, addresses }, never)).rejects.toMatchObject(refusal);
   });
 

@@ -30,7 +30,7 @@ import type { Withdrawals } from "./withdrawals.ts";
 const ACKNOWLEDGE_DEADLINE_MS = 20_000;
 
 export interface AdderOptions {
-  readonly state: Pick<NodeState, "isTrusted">;
+  readonly state: Pick<NodeState, "isTrusted" | "hasRecord">;
   readonly registry: ClientRegistry;
   readonly view: EgressView;
   readonly writer: Pick<SliceWriter, "write">;
@@ -119,7 +119,7 @@ export class Adder {
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
     signal.throwIfAborted();
-    assertFree(state, record.addresses);
+    assertFree(state, record, record.addresses);
     registry.add(record);
     // The pod's programs start after ADD: tunnel and gateways can be made ready at the same time.
     const steps = [

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -73,6 +73,7 @@ afterAll(() => {
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-agent-"));
+  mkdirSync(join(folder, "netns"));
   state = new NodeState(locationsIn(folder));
   tombstones = new Tombstones(state, logger);
   namespace = `agent-${Math.random().toString(36).slice(2, 10)}`;
@@ -112,7 +113,7 @@ describe("a client's ADD", () => {
         { namespace: "apps", name: "pod-c1", uid: "uid-c1", addresses: [addressOf("c1"), "fd00:244::c1"] },
       ],
     });
-    expect(networks.applied.get("/run/netns/c1")).toMatchObject({
+    expect(networks.applied.get(netnsOf("c1"))).toMatchObject({
       uplink: "eth0",
       egresses: [
         {
@@ -132,12 +133,12 @@ describe("a client's ADD", () => {
     gateways.setStuck(GATEWAY, true);
     await startAgent();
     const added = add("c1");
-    await eventually(() => expect(networks.applied.has("/run/netns/c1")).toBe(true));
+    await eventually(() => expect(networks.applied.has(netnsOf("c1"))).toBe(true));
     await pause(1_500);
     expect([...networks.watched]).toEqual([]);
     gateways.setStuck(GATEWAY, false);
     expect((await added).exitCode).toBe(0);
-    await eventually(() => expect([...networks.watched]).toEqual(["/run/netns/c1"]));
+    await eventually(() => expect([...networks.watched]).toEqual([netnsOf("c1")]));
   });
 
   it("works for many pods at once", async () => {
@@ -194,7 +195,7 @@ describe("a client's ADD", () => {
     await createEgress("nat", [], { clientStartup: "Immediate" });
     await startAgent();
     expect((await add("c1")).exitCode).toBe(0);
-    expect(networks.applied.get("/run/netns/c1")?.egresses[0]?.gateway).toEqual({});
+    expect(networks.applied.get(netnsOf("c1"))?.egresses[0]?.gateway).toEqual({});
   });
 
   it("leaves out a gateway that does not answer, and says so in an event", async () => {
@@ -234,7 +235,7 @@ describe("a client's ADD", () => {
         msg: expect.stringMatching(/did not take in the pod within 3 s: gateway-198\.51\.100\.2/),
       },
     });
-    expect(networks.applied.has("/run/netns/c2")).toBe(false);
+    expect(networks.applied.has(netnsOf("c2"))).toBe(false);
     await eventually(async () =>
       expect(await sliceAddresses("nat")).toEqual([addressOf("c1"), "fd00:244::c1"]),
     );
@@ -319,7 +320,7 @@ describe("a client's ADD", () => {
     await startAgent();
     const gateway = { "coil.cybozu.com/egress-gateway": "true" };
     expect((await run("ADD", "c1", gateway, { podNamespace: namespace })).exitCode).toBe(0);
-    expect(networks.gateways).toEqual(new Set(["/run/netns/c1"]));
+    expect(networks.gateways).toEqual(new Set([netnsOf("c1")]));
   });
 
   it("refuses a gateway that would be a client", async () => {
@@ -387,7 +388,7 @@ describe("a second network of a pod", () => {
     ifname: "net1",
     prevResult: {
       cniVersion: "1.0.0",
-      interfaces: [{ name: "net1", sandbox: `/run/netns/${id}` }],
+      interfaces: [{ name: "net1", sandbox: netnsOf(id) }],
       ips: [{ address: `192.0.2.${id.slice(1)}/24`, interface: 0 }],
     },
   });
@@ -399,7 +400,7 @@ describe("a second network of a pod", () => {
     const own = [addressOf("c1"), "fd00:244::c1"];
     expect((await run("ADD", "c1", annotations("nat"), storage("c1"))).exitCode).toBe(0);
     expect(await sliceAddresses("nat")).toEqual([...own, "192.0.2.1"]);
-    expect(networks.applied.get("/run/netns/c1")).toMatchObject({ uplink: "eth0" });
+    expect(networks.applied.get(netnsOf("c1"))).toMatchObject({ uplink: "eth0" });
     await agent?.stop();
     await startAgent();
     expect(await run("CHECK", "c1", annotations("nat"), storage("c1"))).toMatchObject({ exitCode: 0 });
@@ -415,7 +416,7 @@ describe("a second network of a pod", () => {
     await add("c1");
     await run("ADD", "c1", annotations("nat"), storage("c1"));
     const gc = { ...storage("c1"), cniVersion: "1.1.0", "cni.dev/valid-attachments": null };
-    expect((await run("GC", "", undefined, gc)).exitCode).toBe(0);
+    expect((await run("GC", "none", undefined, gc)).exitCode).toBe(0);
     expect(await sliceAddresses("nat")).toEqual([addressOf("c1"), "fd00:244::c1"]);
   });
 });
@@ -454,7 +455,7 @@ describe("after a reboot of the node", () => {
     await add("c1");
     await agent?.stop();
     rmSync(locationsIn(folder).runDirectory, { recursive: true });
-    networks.gone.add("/run/netns/c1");
+    networks.gone.add(netnsOf("c1"));
     const refused = { exitCode: 1, result: { code: 11, msg: expect.stringMatching(addressOf("c1")) } };
     const heir = () => run("ADD", "heir", {}, { prevResult: prevResult("c1") });
 
@@ -475,7 +476,7 @@ describe("a running client", () => {
     await startAgent();
     await add("c1");
     await eventually(() => {
-      if (events.length === 0) networks.wipe("/run/netns/c1");
+      if (events.length === 0) networks.wipe(netnsOf("c1"));
       expect(events).toEqual([
         {
           type: "Warning",
@@ -484,7 +485,7 @@ describe("a running client", () => {
         },
       ]);
     });
-    await eventually(() => expect(networks.applied.has("/run/netns/c1")).toBe(true));
+    await eventually(() => expect(networks.applied.has(netnsOf("c1"))).toBe(true));
     await run("DEL", "c1", annotations("nat"));
     await eventually(() => expect([...networks.watched]).toEqual([]));
   });
@@ -492,7 +493,7 @@ describe("a running client", () => {
   it("has what its guard refuses in the agent's metrics", async () => {
     await createEgress("nat", [GATEWAY]);
     await startAgent();
-    networks.refuse("/run/netns/c1", { rejected: 3, unheard: 1 });
+    networks.refuse(netnsOf("c1"), { rejected: 3, unheard: 1 });
     await add("c1");
     await eventually(async () => {
       const text = await metrics.metrics();
@@ -515,7 +516,7 @@ describe("a running client", () => {
       operation: "add",
       network: "pods",
       containerId: "heir",
-      netns: "/run/netns/heir",
+      netns: netnsOf("heir"),
       ifname: "eth0",
     } as const;
     const pod = { namespace: "apps", name: "heir", uid: "uid-heir" };
@@ -530,7 +531,7 @@ describe("a running client", () => {
     const endpoints = await createEgress("nat", [GATEWAY]);
     await startAgent();
     await add("c1");
-    const config = () => networks.applied.get("/run/netns/c1")?.egresses[0];
+    const config = () => networks.applied.get(netnsOf("c1"))?.egresses[0];
     await patch(EGRESS_RESOURCE, "nat", { spec: { destinations: ["192.0.2.0/24"] } });
     await eventually(() => expect(config()).toMatchObject({ destinations: ["192.0.2.0/24"] }));
     await patch(ENDPOINT_SLICE_RESOURCE, endpoints, {
@@ -556,7 +557,7 @@ describe("a running client", () => {
     }
     await startAgent();
     await add("c1");
-    const peers = () => networks.applied.get("/run/netns/c1")?.egresses[0]?.peers;
+    const peers = () => networks.applied.get(netnsOf("c1"))?.egresses[0]?.peers;
     expect(peers()).toEqual(["10.96.0.10", GATEWAY]);
     // As an operator left it that does not say which Service it is: whose it is by name counts.
     await patch(EGRESS_RESOURCE, "nat", { status: { serviceUID: null } }, "status");
@@ -571,7 +572,7 @@ describe("a running client", () => {
     await startAgent();
     await add("c1");
     const { name } = clusterRangesMetadata();
-    const ranges = () => networks.applied.get("/run/netns/c1")?.clusterRanges;
+    const ranges = () => networks.applied.get(netnsOf("c1"))?.clusterRanges;
     await patch(CONFIG_MAP_RESOURCE, name, { data: clusterRangesData(["10.96.0.0/16", "198.51.100.0/24"]) });
     await eventually(() => expect(ranges()).toEqual(["10.96.0.0/16", "198.51.100.0/24"]));
     await transport.request({
@@ -580,7 +581,7 @@ describe("a running client", () => {
     });
     await patch(EGRESS_RESOURCE, "nat", { spec: { destinations: ["192.0.2.0/24"] } });
     await eventually(() =>
-      expect(networks.applied.get("/run/netns/c1")?.egresses[0]?.destinations).toEqual(["192.0.2.0/24"]),
+      expect(networks.applied.get(netnsOf("c1"))?.egresses[0]?.destinations).toEqual(["192.0.2.0/24"]),
     );
     expect(ranges()).toEqual(["10.96.0.0/16", "198.51.100.0/24"]);
   });
@@ -590,7 +591,7 @@ describe("a running client", () => {
     await allow("nat", ["apps"]);
     await startAgent();
     expect((await add("c1")).exitCode).toBe(0);
-    const config = () => networks.applied.get("/run/netns/c1")?.egresses[0];
+    const config = () => networks.applied.get(netnsOf("c1"))?.egresses[0];
     await allow("nat", ["payments"]);
     const closed = { destinations: ["0.0.0.0/0"], gateway: {}, peers: [] };
     await eventually(() => expect(config()).toMatchObject(closed));
@@ -614,11 +615,11 @@ describe("a running client", () => {
       path: resourcePath(EGRESS_RESOURCE, { namespace, name: "nat" }),
     });
     const guarded = { destinations: ["0.0.0.0/0"], gateway: {} };
-    await eventually(() => expect(networks.applied.get("/run/netns/c1")?.egresses[0]).toMatchObject(guarded));
+    await eventually(() => expect(networks.applied.get(netnsOf("c1"))?.egresses[0]).toMatchObject(guarded));
     await agent?.stop();
     networks.applied.clear();
     await startAgent();
-    await eventually(() => expect(networks.applied.get("/run/netns/c1")?.egresses[0]).toMatchObject(guarded));
+    await eventually(() => expect(networks.applied.get(netnsOf("c1"))?.egresses[0]).toMatchObject(guarded));
   });
 
   it("goes on when its Egress is not understood any more, also after a restart of the agent; no new one starts", async () => {
@@ -626,7 +627,7 @@ describe("a running client", () => {
     await patch(EGRESS_RESOURCE, "nat", { status: { observedGeneration: 1 } }, "status");
     await startAgent();
     await add("c1");
-    const config = () => networks.applied.get("/run/netns/c1")?.egresses[0];
+    const config = () => networks.applied.get(netnsOf("c1"))?.egresses[0];
     const before = config();
     expect(before?.gateway).toEqual({ ipv4: "10.96.0.10" });
     await asEarlierRelease(transport, () =>
@@ -675,7 +676,7 @@ describe("a running client", () => {
     await startAgent();
     await add("c1");
     await agent?.stop();
-    networks.gone.add("/run/netns/c1");
+    networks.gone.add(netnsOf("c1"));
     await startAgent();
     await eventually(async () => expect(await sliceAddresses("nat")).toEqual([]));
   });
@@ -702,6 +703,20 @@ describe("a running client", () => {
     expect(await run("CHECK", "c1", annotations("nat"))).toMatchObject({
       exitCode: 1,
       result: { code: 101, msg: expect.stringMatching(/route 192\.0\.2\.0\/24 is missing/) },
+    });
+  });
+
+  it("whose addresses the runtime remembers otherwise is found by CHECK", async () => {
+    await createEgress("nat", [GATEWAY]);
+    await startAgent();
+    await add("c1");
+    const checked = await run("CHECK", "c1", annotations("nat"), { prevResult: prevResult("c2") });
+    expect(checked).toMatchObject({
+      exitCode: 1,
+      result: {
+        code: 101,
+        msg: expect.stringMatching(/addresses are 10\.244\.0\.1, .*prevResult 10\.244\.0\.2/),
+      },
     });
   });
 });
@@ -756,8 +771,9 @@ function run(
   const environment = {
     CNI_COMMAND: command,
     CNI_CONTAINERID: id,
-    CNI_NETNS: `/run/netns/${id}`,
+    CNI_NETNS: netnsOf(id),
     CNI_IFNAME: ifname,
+    CNI_PATH: "/opt/cni/bin",
     CNI_ARGS: `K8S_POD_NAMESPACE=${podNamespace};K8S_POD_NAME=pod-${id}${uid}`,
   };
   const configuration = {
@@ -768,7 +784,12 @@ function run(
     ...fields,
     ...(podAnnotations && { runtimeConfig: { "io.kubernetes.cri.pod-annotations": podAnnotations } }),
   };
+  writeFileSync(netnsOf(id), "");
   return plugin.run(folder, environment, JSON.stringify(configuration));
+}
+
+function netnsOf(id: string): string {
+  return join(folder, "netns", id);
 }
 
 function rewrite(file: string, change: (content: Record<string, unknown>) => object): void {
@@ -790,7 +811,7 @@ function addressOf(id: string): string {
 function prevResult(id: string) {
   return {
     cniVersion: "1.0.0",
-    interfaces: [{ name: "eth0", sandbox: `/run/netns/${id}` }],
+    interfaces: [{ name: "eth0", sandbox: netnsOf(id) }],
     ips: [
       { address: `${addressOf(id)}/24`, interface: 0 },
       { address: `fd00:244::${id}/64`, interface: 0 },

@@ -14,6 +14,7 @@ import { Adder } from "./add.ts";
 import { ClientRegistry } from "./client-registry.ts";
 import { ClusterCache } from "./cluster-cache.ts";
 import { DriftWatch } from "./drift-watch.ts";
+import { Leftovers } from "./leftovers.ts";
 import { AgentMetrics } from "./metrics.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
 import { podLookup } from "./pod-lookup.ts";
@@ -53,6 +54,7 @@ export class Agent {
   readonly #cache: ClusterCache;
   readonly #registry: ClientRegistry;
   readonly #withdrawals: Withdrawals;
+  readonly #leftovers: Leftovers;
   readonly #reapplier: Reapplier;
   readonly #driftWatch: DriftWatch;
   readonly #keeper: SliceKeeper;
@@ -88,6 +90,8 @@ export class Agent {
     const asker = new Asker(port === undefined ? { prober } : { prober, port });
     const withdrawals = new Withdrawals({ tombstones, registry, writer, view, asker, logger });
     this.#withdrawals = withdrawals;
+    const leftovers = new Leftovers({ registry, networks, logger });
+    this.#leftovers = leftovers;
     const shared = { registry, view, networks, withdrawals, recordEvent, metrics, logger };
     this.#reapplier = new Reapplier(shared);
     // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
@@ -102,7 +106,7 @@ export class Agent {
       reapply: (containerId) => this.#reapplier.reapply(containerId),
       ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
     });
-    this.#requests = new RequestHandler({ ...shared, adder, started: this.#started.promise });
+    this.#requests = new RequestHandler({ ...shared, adder, leftovers, started: this.#started.promise });
   }
 
   /** Whether it knows what it needs to serve clients. */
@@ -147,6 +151,7 @@ export class Agent {
       this.#driftWatch.run(signal),
       this.#keeper.run(signal),
       this.#withdrawals.run(signal),
+      this.#leftovers.run(signal),
       this.#sweep(signal),
     ]);
   }

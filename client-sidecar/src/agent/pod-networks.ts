@@ -40,8 +40,10 @@ export interface PodNetworks {
    * Takes all that is ours out of a namespace that is nobody's.
    *
    * @param isFree asked when it is this call's turn: a client that came meanwhile keeps what it has
+   * @param uplink an interface without which nothing leaves the namespace: while it is there, all stays
+   * @returns whether nothing is left of a client that is gone
    */
-  remove(netns: string, isFree: () => boolean): Promise<void>;
+  remove(netns: string, isFree: () => boolean, uplink?: string): Promise<boolean>;
   /** Notices changes in namespaces, and what their guards refuse. */
   openWatch(options: PodNetworkWatchOptions): NetnsWatch;
   /** Lets a gateway's namespace forward packets. */
@@ -78,10 +80,8 @@ export class KernelPodNetworks implements PodNetworks {
     return this.#client(netns).probe(config, options);
   }
 
-  remove(netns: string, isFree: () => boolean): Promise<void> {
-    return this.#turns.take(netns, async () => {
-      if (isFree()) await this.#client(netns).remove();
-    });
+  remove(netns: string, isFree: () => boolean, uplink?: string): Promise<boolean> {
+    return this.#turns.take(netns, async () => !isFree() || (await this.#client(netns).remove(uplink)));
   }
 
   openWatch({ onChange, onRefused, onLost }: PodNetworkWatchOptions): NetnsWatch {

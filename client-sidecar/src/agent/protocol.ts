@@ -10,6 +10,10 @@ const ContainerId = z.string().refine(isName);
 /** A file's name that begins with a container's id. */
 const RecordId = z.string().regex(/^[a-zA-Z0-9][^/]*$/);
 
+const Netns = z.string().startsWith("/");
+
+const Addresses = z.array(z.union([z.ipv4(), z.ipv6()]));
+
 const Pod = z.object({
   namespace: z.string().min(1),
   name: z.string().min(1),
@@ -21,16 +25,16 @@ export const AgentRequestSchema = z.discriminatedUnion("operation", [
     operation: z.literal("add"),
     network: z.string(),
     containerId: ContainerId,
-    netns: z.string().startsWith("/"),
+    netns: Netns,
     ifname: z
       .string()
       .max(15)
       .regex(/^[^\s/:]+$/),
     pod: Pod,
-    addresses: z.array(z.union([z.ipv4(), z.ipv6()])),
+    addresses: Addresses,
     annotations: z.record(z.string(), z.string()).exactOptional(),
   }),
   z.object({ operation: z.literal("delete"), record: RecordId }),
-  z.object({ operation: z.literal("check"), record: RecordId }),
+  z.object({ operation: z.literal("check"), record: RecordId, netns: Netns, addresses: Addresses }),
   z.object({ operation: z.literal("mention"), pod: Pod, keys: z.array(z.string()) }),
 ]) satisfies z.ZodType<AgentRequest>;

@@ -1,13 +1,16 @@
 /** What the CNI plugin asks of the agent. */
 
+import { isDeepStrictEqual } from "node:util";
+import { FounatError } from "@egress-nat/founat";
 import { pause } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { CniError, CniErrorCode } from "../cni/error.ts";
-import type { AddRequest, AgentRequest } from "../cni/protocol.ts";
+import type { AddRequest, AgentRequest, CheckRequest } from "../cni/protocol.ts";
 import { recordId } from "../state/record-id.ts";
 import type { Adder } from "./add.ts";
 import type { ClientRegistry } from "./client-registry.ts";
 import type { EgressView } from "./egress-view.ts";
+import type { Leftovers } from "./leftovers.ts";
 import { sayLookalikes } from "./lookalikes.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { RecordPodEvent } from "./pod-events.ts";
@@ -27,6 +30,7 @@ export interface RequestHandlerOptions {
   readonly adder: Pick<Adder, "add">;
   readonly registry: Pick<ClientRegistry, "get" | "owner" | "bury">;
   readonly withdrawals: Pick<Withdrawals, "withdraw">;
+  readonly leftovers: Pick<Leftovers, "add">;
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "check">;
   readonly recordEvent: RecordPodEvent;
@@ -57,7 +61,7 @@ export class RequestHandler {
         case "delete":
           return await this.#delete(request.record);
         case "check":
-          return await this.#check(request.record, signal);
+          return await this.#check(request, signal);
         case "mention":
           return sayLookalikes(this.#options.recordEvent, request.pod, request.keys);
       }
@@ -85,21 +89,25 @@ export class RequestHandler {
   }
 
   async #delete(id: string): Promise<void> {
-    const { registry, withdrawals, logger } = this.#options;
+    const { registry, withdrawals, leftovers, logger } = this.#options;
     this.#additions.get(id)?.abort(new DOMException("the pod was deleted", "AbortError"));
     const record = registry.bury(id);
     if (record === undefined) return;
     logger.info({ pod: record.pod, addresses: record.addresses }, "deleting a client");
+    leftovers.add(record);
     await withdrawals.withdraw(record.addresses, WITHDRAW_PATIENCE_MS);
   }
 
-  async #check(id: string, signal: AbortSignal): Promise<void> {
+  async #check(request: CheckRequest, signal: AbortSignal): Promise<void> {
     const { registry, networks, view } = this.#options;
     await this.#awaitStart(signal);
-    const record = registry.get(id);
+    const record = registry.get(request.record);
     if (record === undefined) return;
     const owner = registry.owner(record.netns) ?? record;
-    const differences = await networks.check(record.netns, clientConfig(owner, view));
+    const differences = [
+      ...addressDifferences(record.addresses, request.addresses),
+      ...(await networks.check(request.netns, clientConfig(owner, view)).catch(missingUplink)),
+    ];
     if (differences.length === 0) return;
     const { namespace, name } = record.pod;
     throw new CniError(
@@ -121,4 +129,15 @@ export class RequestHandler {
       "it has just started, the API does not answer it, or no operator runs: kubectl describe says which, of its pod",
     );
   }
+}
+
+function addressDifferences(client: readonly string[], result: readonly string[]): string[] {
+  if (isDeepStrictEqual(client.toSorted(), result.toSorted())) return [];
+  return [`the client's addresses are ${client.join(", ")}, and those of prevResult ${result.join(", ")}`];
+}
+
+/** @throws what it was given, where that is of another kind */
+function missingUplink(err: unknown): readonly string[] {
+  if (err instanceof FounatError && err.code === "uplink-missing") return [err.message];
+  throw err;
 }

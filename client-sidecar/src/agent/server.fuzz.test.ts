@@ -23,7 +23,7 @@ const REQUESTS = [
     annotations: { "egress.coil.cybozu.com/apps": "nat" },
   },
   { operation: "delete", record: "c1:eth0:pods" },
-  { operation: "check", record: "c1:eth0:pods" },
+  { operation: "check", record: "c1:eth0:pods", netns: "/run/netns/c1", addresses: ["10.1.0.2"] },
 ].map((request) => Buffer.from(JSON.stringify(request)));
 
 test("any line is a request, or gets the answer that it is none", {

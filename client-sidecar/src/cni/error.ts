@@ -1,11 +1,14 @@
 /** Error codes of the CNI specification 1.1, section 5 "Error", and those of this plugin (100 and above). */
 export const CniErrorCode = {
   incompatibleVersion: 1,
+  unknownContainer: 3,
   invalidEnvironment: 4,
   ioFailure: 5,
   decodingFailure: 6,
   invalidConfiguration: 7,
   tryAgainLater: 11,
+  /** STATUS: no ADD would succeed. */
+  notAvailable: 50,
   /** The pod asks for something that retrying alone will not give it. */
   invalidPod: 100,
   /** CHECK found the network namespace other than it should be. */

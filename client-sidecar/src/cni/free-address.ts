@@ -1,16 +1,30 @@
 import type { NodeState } from "../state/node-state.ts";
+import { type Attachment, recordId } from "../state/record-id.ts";
 import { AGENT_REMEDY } from "./agent-call.ts";
 import { CniError, CniErrorCode } from "./error.ts";
 
 /**
  * Refuses addresses that a gateway may trust as those of another pod: whoever got one would pass in that pod's name.
  *
- * @param addresses canonical ones, of the pod that is being added
- * @throws CniError 11
+ * @param attachment of the pod that is being added
+ * @param addresses canonical ones, of that pod
+ * @throws CniError 11, 4 where the attachment is there already
  */
-export function assertFree(state: Pick<NodeState, "isTrusted">, addresses: readonly string[]): void {
+export function assertFree(
+  state: Pick<NodeState, "isTrusted" | "hasRecord">,
+  attachment: Attachment,
+  addresses: readonly string[],
+): void {
   const trusted = addresses.find((address) => state.isTrusted(address));
   if (trusted === undefined) return;
+  if (state.hasRecord(recordId(attachment))) {
+    const { containerId, ifname, network } = attachment;
+    throw new CniError(
+      CniErrorCode.invalidEnvironment,
+      `container ${containerId} is attached to network ${network} by ${ifname} already, and a client of an Egress`,
+      "the container runtime has to detach it (DEL) before it attaches it again",
+    );
+  }
   throw new CniError(
     CniErrorCode.tryAgainLater,
     `address ${trusted} belongs or belonged to a client of an Egress, and a gateway may still trust it`,

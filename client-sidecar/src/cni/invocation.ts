@@ -68,6 +68,17 @@ export function parseNetns(environment: Environment): string {
 }
 
 /**
+ * @throws CniError 4 when CNI_PATH is missing, which GC and STATUS must have
+ */
+export function assertPath(environment: Environment): void {
+  if ((environment.CNI_PATH ?? "") !== "") return;
+  throw new CniError(
+    CniErrorCode.invalidEnvironment,
+    "CNI_PATH is missing; it must list the folders of the node's CNI plugins",
+  );
+}
+
+/**
  * The pod in CNI_ARGS (`K8S_POD_NAMESPACE=...;K8S_POD_NAME=...`).
  *
  * @returns undefined where the container is no Kubernetes pod

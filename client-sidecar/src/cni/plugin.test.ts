@@ -1,9 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NodeState } from "../state/node-state.ts";
+import { recordId } from "../state/record-id.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeAgent } from "../testing/fake-agent.ts";
@@ -370,8 +371,49 @@ describe("DEL", () => {
   });
 });
 
+describe("names of any length", () => {
+  const containerId = "c".repeat(500);
+  const name = "n".repeat(300);
+
+  it("are those of a client until its DEL", async () => {
+    const { requests } = await startAgent();
+    const record = clientRecord({ containerId, network: name });
+    state.writeRecord(record);
+    state.writeRecord(clientRecord({ containerId: `${containerId}2`, network: name }));
+    const environment = { CNI_COMMAND: "DEL", CNI_CONTAINERID: containerId };
+    expect(await run(configuration(null, { name }), environment)).toMatchObject({ exitCode: 0 });
+    expect(requests).toEqual([{ operation: "delete", record: recordId(record) }]);
+  });
+
+  it("are known to GC", async () => {
+    const { requests } = await startAgent();
+    state.writeRecord(clientRecord({ containerId, network: name }));
+    const stale = clientRecord({ containerId: `${containerId}2`, network: name });
+    state.writeRecord(stale);
+    const valid = [{ containerID: containerId, ifname: "eth0" }];
+    const stdin = configuration(null, { cniVersion: "1.1.0", name, "cni.dev/valid-attachments": valid });
+    expect(await run(stdin, { CNI_COMMAND: "GC" })).toMatchObject({ exitCode: 0 });
+    expect(requests).toEqual([{ operation: "delete", record: recordId(stale) }]);
+  });
+});
+
+it("ADD of what is attached already says that DEL comes first", async () => {
+  const address = "10.244.0.5";
+  state.writeTrusted({ address, record: RECORD, egresses: [] });
+  state.writeRecord(clientRecord({ addresses: [address] }));
+  expect(await run(configuration(CLIENT))).toMatchObject({
+    exitCode: 1,
+    result: {
+      code: 4,
+      msg: expect.stringMatching(/^container c0ffee is attached to network pods by eth0 already/),
+      details: expect.stringMatching(/DEL/),
+    },
+  });
+});
+
 describe("CHECK", () => {
-  const CHECK = { CNI_COMMAND: "CHECK" };
+  const NETNS = "/proc/self/ns/net";
+  const CHECK = { CNI_COMMAND: "CHECK", CNI_NETNS: NETNS };
 
   it("of a pod that is no client finds nothing", async () => {
     expect(await run(configuration(null), CHECK)).toEqual({ exitCode: 0, result: undefined });
@@ -383,6 +425,28 @@ describe("CHECK", () => {
     expect(await run(configuration(null), CHECK)).toMatchObject({
       exitCode: 1,
       result: { code: 101, msg: "a route is missing" },
+    });
+  });
+
+  it("tells the agent which namespace and addresses the runtime knows", async () => {
+    const { requests } = await startAgent();
+    state.writeRecord(clientRecord());
+    expect(await run(configuration(CLIENT), CHECK)).toEqual({ exitCode: 0, result: undefined });
+    const addresses = ["10.244.0.5", "fd00:244::5"];
+    expect(requests).toEqual([{ operation: "check", record: RECORD, netns: NETNS, addresses }]);
+  });
+
+  it("finds a pod that asks for an Egress and is no client", async () => {
+    expect(await run(configuration(CLIENT), CHECK)).toMatchObject({
+      exitCode: 1,
+      result: { code: 101, msg: expect.stringContaining("egress.coil.cybozu.com/internet") },
+    });
+  });
+
+  it("finds that the network namespace is gone", async () => {
+    expect(await run(configuration(null), { ...CHECK, CNI_NETNS: "/run/netns/gone" })).toMatchObject({
+      exitCode: 1,
+      result: { code: 3, msg: "there is no network namespace /run/netns/gone" },
     });
   });
 });
@@ -439,6 +503,15 @@ it("STATUS is good without the agent, as other pods need none", async () => {
   });
 });
 
+it("STATUS says that no pod can be added where nobody can know which addresses are free", async () => {
+  const { stateDirectory } = locationsIn(folder);
+  mkdirSync(stateDirectory, { recursive: true });
+  writeFileSync(join(stateDirectory, "addresses"), "");
+  const status = await run(configuration(null, { cniVersion: "1.1.0" }), { CNI_COMMAND: "STATUS" });
+  expect(status).toMatchObject({ exitCode: 1, result: { code: 50, msg: expect.stringMatching(/ENOTDIR/) } });
+  expect(await run(configuration(null))).toMatchObject({ exitCode: 1, result: { code: 5 } });
+});
+
 describe("VERSION", () => {
   it.each([
     ["", "1.1.0"],
@@ -488,6 +561,13 @@ describe("malformed input", () => {
     ],
     ["GC in 1.0.0", good, { CNI_COMMAND: "GC" }, 1, /no command GC/],
     ["STATUS in 1.0.0", good, { CNI_COMMAND: "STATUS" }, 1, /no command STATUS/],
+    ...["GC", "STATUS"].map((CNI_COMMAND): [string, object, object, number, RegExp] => [
+      `${CNI_COMMAND} without CNI_PATH`,
+      configuration(null, { cniVersion: "1.1.0", "cni.dev/valid-attachments": [] }),
+      { CNI_COMMAND, CNI_PATH: "" },
+      4,
+      /CNI_PATH is missing/,
+    ]),
     ["a network without a name", configuration(null, { name: undefined }), {}, 7, /name is missing/],
     ["a network whose name is a path", configuration(null, { name: "a/b" }), {}, 7, /name is "a\/b"/],
     ["a network with an empty name", configuration(null, { name: "" }), {}, 7, /name is ""/],

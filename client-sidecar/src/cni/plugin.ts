@@ -1,5 +1,6 @@
 /** The CNI plugin: decides from the configuration whether the pod concerns this product, and if so asks the node agent. */
 
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import {
   AGENT_SOCKET,
@@ -8,7 +9,7 @@ import {
   RUN_DIRECTORY,
 } from "@egress-nat/crds/names";
 import { NODE_LOCATIONS, NodeState, type StateLocations } from "../state/node-state.ts";
-import type { Attachment } from "../state/record-id.ts";
+import { type Attachment, shortened } from "../state/record-id.ts";
 import { AGENT_REMEDY, callAgent } from "./agent-call.ts";
 import {
   type Annotations,
@@ -22,6 +23,7 @@ import {
 import { CniError, CniErrorCode, messageOf } from "./error.ts";
 import { assertFree } from "./free-address.ts";
 import {
+  assertPath,
   type Command,
   type Environment,
   type PodReference,
@@ -111,10 +113,11 @@ class Plugin {
       case "CHECK":
         return this.#check();
       case "GC":
+        assertPath(this.#environment);
         return this.#collectGarbage(network);
       case "STATUS":
-        // Ready without the agent: a failure here would make the node NotReady, and with it hold up pods that need no agent.
-        return undefined;
+        assertPath(this.#environment);
+        return this.#status();
     }
   }
 
@@ -132,7 +135,7 @@ class Plugin {
     const { value, addresses } = previousResult(this.#configuration);
     const pod = parsePod(this.#environment);
     const annotations = podAnnotations(this.#configuration);
-    assertFree(this.#state, addresses);
+    assertFree(this.#state, { network, containerId, ifname }, addresses);
     const concerns = annotations === undefined ? undefined : concerning(annotations);
     if (concerns !== undefined && Object.keys(concerns).length === 0) {
       await this.#mention(pod, annotations);
@@ -182,12 +185,35 @@ class Plugin {
   }
 
   async #check(): Promise<undefined> {
-    parseNetns(this.#environment);
+    const netns = parseNetns(this.#environment);
     parseIfname(this.#environment);
-    previousResult(this.#configuration);
-    for (const record of this.#records()) {
-      await this.#ask({ operation: "check", record }, CHECK_TIMEOUT_MS, "the pod is a client of an Egress");
+    const { addresses } = previousResult(this.#configuration);
+    const records = this.#records();
+    if (!existsSync(netns)) {
+      throw new CniError(
+        CniErrorCode.unknownContainer,
+        `there is no network namespace ${netns}`,
+        "the container is gone: the container runtime has to detach it (DEL)",
+      );
     }
+    if (records.length === 0) this.#assertNoClient(addresses);
+    for (const record of records) {
+      const request = { operation: "check", record, netns, addresses } as const;
+      await this.#ask(request, CHECK_TIMEOUT_MS, "the pod is a client of an Egress");
+    }
+  }
+
+  /** A pod that asks for an Egress, was given addresses and has no record is open: nothing guards it. */
+  #assertNoClient(addresses: readonly string[]): void {
+    const asked = Object.keys(podAnnotations(this.#configuration) ?? {}).find((key) =>
+      key.startsWith(CLIENT_ANNOTATION_PREFIX),
+    );
+    if (asked === undefined || addresses.length === 0) return;
+    throw new CniError(
+      CniErrorCode.differs,
+      `the pod asks for an Egress by its annotation ${asked}, and is no client of one`,
+      "annotations are read when a pod starts: make it anew",
+    );
   }
 
   /** The clients of other networks are the business of their own GC. */
@@ -195,9 +221,25 @@ class Plugin {
     const valid = validAttachments(this.#configuration);
     const stale = this.#state.recordIds().filter((id) => {
       const record = this.#state.attachment(id);
-      return record.network === network && !valid.some((kept) => mayBeSame(kept, record));
+      return record.network === shortened(network) && !valid.some((kept) => mayBeSame(kept, record));
     });
     await Promise.all(stale.map((record) => this.#end(record)));
+  }
+
+  /**
+   * Ready without the agent: a failure makes the node NotReady, and with it holds up pods that need no agent. Where the
+   * state of the node cannot be read no pod can be added, because nobody knows which addresses are free.
+   */
+  #status(): undefined {
+    try {
+      this.#state.trustedAddresses();
+    } catch (error) {
+      throw new CniError(
+        CniErrorCode.notAvailable,
+        `no pod can be added, because the state of egress-nat on this node cannot be read: ${messageOf(error)}`,
+        "look at the folder that the message names, and at the node's disk",
+      );
+    }
   }
 
   /** Of the attachment that DEL or CHECK names. What the runtime does not tell of it excludes none. */
@@ -235,7 +277,7 @@ class Plugin {
 /** Whether two descriptions may be of one attachment: nothing that both say of it differs. */
 function mayBeSame(a: Partial<Attachment>, b: Partial<Attachment>): boolean {
   return (["network", "containerId", "ifname"] as const).every(
-    (key) => a[key] === undefined || b[key] === undefined || a[key] === b[key],
+    (key) => a[key] === undefined || b[key] === undefined || shortened(a[key]) === shortened(b[key]),
   );
 }
 

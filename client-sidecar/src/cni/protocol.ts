@@ -27,6 +27,9 @@ export interface CheckRequest {
   readonly operation: "check";
   /** Id of the client's record. */
   readonly record: string;
+  readonly netns: string;
+  /** Canonical addresses of the pod, as the result of its ADD had them. */
+  readonly addresses: readonly string[];
 }
 
 /** A pod has annotations that look as if they were meant for this product: somebody should hear of it. */

@@ -1,11 +1,11 @@
 /** The node-local state that the CNI plugin and the node agent share: plain files. */
 
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { RUN_DIRECTORY, STATE_DIRECTORY } from "@egress-nat/crds/names";
 import { isTemporary, writeFileAtomically } from "./atomic-file.ts";
 import type { ClientRecord, TrustedAddress } from "./record.ts";
-import { type Attachment, parseRecordId, recordId } from "./record-id.ts";
+import { type Attachment, parseRecordId, recordId, shortened } from "./record-id.ts";
 
 export interface StateLocations {
   /** Gone after a reboot, as the pods are. */
@@ -45,7 +45,7 @@ export class NodeState {
     return JSON.parse(readFileSync(this.#recordPath(id), "utf8"));
   }
 
-  /** The attachment that a record is of, as far as it is known: an earlier version has kept no network. */
+  /** The attachment that a record is of, {@link shortened}, as far as it is known: an earlier version has kept no network. */
   attachment(id: string): Partial<Attachment> {
     const named = parseRecordId(id);
     return named.ifname === undefined ? { ...named, ...this.#keptIfname(id) } : named;
@@ -68,16 +68,17 @@ export class NodeState {
 
   /** Of the records of one container. */
   recordIdsOf(containerId: string): readonly string[] {
-    return this.recordIds().filter((id) => parseRecordId(id).containerId === containerId);
+    return this.recordIds().filter((id) => parseRecordId(id).containerId === shortened(containerId));
   }
 
   /**
    * Whether a gateway may trust an address, that of a client or of a former one.
    *
    * @param address canonical
+   * @throws Error when it cannot be told
    */
   isTrusted(address: string): boolean {
-    return existsSync(join(this.#addresses, address));
+    return statSync(join(this.#addresses, address), { throwIfNoEntry: false }) !== undefined;
   }
 
   /** @throws Error when no gateway trusts it */
@@ -111,6 +112,12 @@ export class NodeState {
   }
 }
 
+/** @throws Error when a directory that is there cannot be read */
 function list(directory: string): readonly string[] {
-  return existsSync(directory) ? readdirSync(directory).filter((file) => !isTemporary(file)) : [];
+  try {
+    return readdirSync(directory).filter((file) => !isTemporary(file));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseRecordId, recordId } from "./record-id.ts";
+import { parseRecordId, recordId, shortened } from "./record-id.ts";
 
 describe("the name of a client's record", () => {
   const attachment = fc.record({
@@ -14,9 +14,22 @@ describe("the name of a client's record", () => {
       fc.property(attachment, (given) => {
         const id = recordId(given);
         expect(id).toMatch(/^[a-zA-Z0-9][^/\0]*$/);
-        expect(parseRecordId(id)).toEqual(given);
+        expect(parseRecordId(id)).toEqual({ ...given, network: shortened(given.network) });
       }),
     );
+  });
+
+  it("is short enough for a file, however long the names are, and tells them apart", () => {
+    const long = "c".repeat(300);
+    const given = { containerId: `${long}1`, ifname: "eth0123456789ab", network: "é".repeat(200) };
+    const id = recordId(given);
+    expect(Buffer.byteLength(id)).toBeLessThan(230);
+    expect(id).not.toBe(recordId({ ...given, containerId: `${long}2` }));
+    expect(parseRecordId(id)).toEqual({
+      ifname: given.ifname,
+      containerId: shortened(given.containerId),
+      network: shortened(given.network),
+    });
   });
 
   it("is that of the container alone where an earlier version has kept no network", () => {

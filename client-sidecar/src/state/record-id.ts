@@ -8,16 +8,34 @@ export interface Attachment {
   readonly ifname: string;
 }
 
+/**
+ * How much of a file's name (NAME_MAX: 255 bytes) a container's id or a network's name may take. With both, the interface
+ * and what an atomic write puts around them there are 230.
+ */
+const MAX_NAME_BYTES = 100;
+
 /** In no container's id and in no interface's name. */
 const SEPARATOR = ":";
 
 /** A record of an earlier version is named for its container alone, and stays so until its client ends. */
 export function recordId({ network, containerId, ifname }: Attachment): string {
-  if (network === undefined) return containerId;
-  return [containerId, ifname, encodeURIComponent(network.toWellFormed())].join(SEPARATOR);
+  const container = shortened(containerId);
+  if (network === undefined) return container;
+  return [container, ifname, encoded(shortened(network))].join(SEPARATOR);
 }
 
-/** What a record's name says: of one of an earlier version only the container. Never throws, because DEL must not fail. */
+/** What stands for a container's id or a network's name in the name of a record: itself, or its digest where it is long. */
+export function shortened(name: string): string {
+  if (encoded(name).length <= MAX_NAME_BYTES) return name;
+  // Hardly ever needed, and to load it costs each execution of the plugin.
+  return process.getBuiltinModule("node:crypto").createHash("sha256").update(name).digest("hex");
+}
+
+function encoded(name: string): string {
+  return encodeURIComponent(name.toWellFormed());
+}
+
+/** What a record's name says, {@link shortened}: of one of an earlier version only the container. Never throws, because DEL must not fail. */
 export function parseRecordId(id: string): Pick<Attachment, "containerId"> & Partial<Attachment> {
   const [containerId = "", ifname, network] = id.split(SEPARATOR);
   if (ifname === undefined || network === undefined) return { containerId };

@@ -17,6 +17,8 @@ export class FakeNetworks implements PodNetworks {
   readonly applied = new Map<string, ClientConfig>();
   readonly gateways = new Set<string>();
   readonly gone = new Set<string>();
+  /** Whose uplink is still there after DEL. */
+  readonly attached = new Set<string>();
   /** By namespace, where its own routes lead. */
   readonly localRoutes = new Map<string, readonly string[]>();
   readonly #followed = new Map<string, readonly string[]>();
@@ -109,11 +111,13 @@ export class FakeNetworks implements PodNetworks {
     return this.silent;
   }
 
-  remove(netns: string, isFree: () => boolean): Promise<void> {
+  remove(netns: string, isFree: () => boolean, uplink?: string): Promise<boolean> {
     return this.#turns.take(netns, async () => {
-      if (!isFree()) return;
+      if (!isFree()) return true;
+      if (uplink !== undefined && this.attached.has(netns)) return false;
       await this.#step(netns);
       this.applied.delete(netns);
+      return true;
     });
   }
 

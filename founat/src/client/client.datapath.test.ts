@@ -416,9 +416,11 @@ describe("live changes", () => {
   });
 });
 
-test("remove leaves nothing behind", async () => {
+test("remove leaves nothing behind, once the interface is gone that it may have to wait for", async () => {
   await client.apply(everywhere);
-  await client.remove();
+  expect(await client.remove("eth0")).toBe(false);
+  expect(await client.check(everywhere)).toEqual([]);
+  expect(await client.remove("eth1")).toBe(true);
   const left = await everything();
   expect(left).not.toMatch(/fou|egress[46]|lookup 1(1[6-9]|20)|table 1(1[6-9]|20)|proto 30|egress_nat/);
   for (const family of families) {

@@ -107,10 +107,19 @@ export class Client {
     return probeTunnels(this.#kernel, config, options);
   }
 
-  /** Takes away all that {@link apply} made but for sysctls, whose former values nobody knows. */
-  async remove(): Promise<void> {
-    await this.#kernel.session(async (kernel) => {
-      await kernel.run(clientRemoval(await readClientState(kernel)));
+  /**
+   * Takes away all that {@link apply} made but for sysctls, whose former values nobody knows.
+   *
+   * @param uplink while an interface of that name is there, nothing is taken away: programs that have not ended yet have
+   *   no way around the tunnel by it
+   * @returns whether nothing is left
+   */
+  async remove(uplink?: string): Promise<boolean> {
+    return this.#kernel.session(async (kernel) => {
+      const state = await readClientState(kernel);
+      if (state.links.some(({ name }) => name === uplink)) return false;
+      await kernel.run(clientRemoval(state));
+      return true;
     });
   }
 
