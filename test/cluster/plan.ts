@@ -125,7 +125,7 @@ export function planCluster(wanted: ClusterOptions): ClusterPlan {
     netns,
     bridge: "nodes",
     ...RANGES[options.ranges],
-    gateway: { ipv4: "172.30.0.1", ipv6: "fd00:172:30::1" },
+    gateway: { ipv4: "172.30.0.1", ipv6: "fd00:30::1" },
     nodes: Array.from({ length: options.nodes }, (_, index) => planNode(index + 1)),
     internet: planInternet(`${netns}-internet`),
   };
@@ -135,7 +135,7 @@ function planNode(number: number): NodePlan {
   return {
     name: `node${number}`,
     ipv4: `172.30.0.${10 + number}`,
-    ipv6: `fd00:172:30::${10 + number}`,
+    ipv6: `fd00:30::${10 + number}`,
     tap: `node${number}`,
     mac: `52:54:00:00:00:0${number}`,
     execPort: FIRST_EXEC_PORT + number - 1,
@@ -158,15 +158,15 @@ function planInternet(netns: string): InternetPlan {
     legs: [
       {
         name: "wan",
-        near: { ipv4: "172.31.0.1", ipv6: "fd00:172:31::1" },
-        far: { ipv4: "172.31.0.2", ipv6: "fd00:172:31::2" },
+        near: { ipv4: "172.31.0.1", ipv6: "fd00:31::1" },
+        far: { ipv4: "172.31.0.2", ipv6: "fd00:31::2" },
         mtuBytes: 1500,
         addresses: [wide.ipv4, wide.ipv6, narrow.ipv4, narrow.ipv6, narrowTen, metadata],
       },
       {
         name: "wan1400",
-        near: { ipv4: "172.31.1.1", ipv6: "fd00:172:31:1::1" },
-        far: { ipv4: "172.31.1.2", ipv6: "fd00:172:31:1::2" },
+        near: { ipv4: "172.31.1.1", ipv6: "fd00:31:1::1" },
+        far: { ipv4: "172.31.1.2", ipv6: "fd00:31:1::2" },
         mtuBytes: 1400,
         addresses: [lowMtu.ipv4, lowMtu.ipv6],
       },

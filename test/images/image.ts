@@ -36,14 +36,10 @@ export async function cachedImage(
   key: string,
   make: (layout: string) => Promise<void>,
 ): Promise<CachedImage> {
-  const folder = await cachedFolder(
-    `images/${name.replace(/^.*\//, "").replace(/:.*$/, "")}`,
-    key,
-    async (draft) => {
-      await make(join(draft, "layout"));
-      await packLayout(join(draft, "layout"), join(draft, "image.tar"));
-    },
-  );
+  const folder = await cachedFolder(`images/${withoutPath(name)}`, key, async (draft) => {
+    await make(join(draft, "layout"));
+    await packLayout(join(draft, "layout"), join(draft, "image.tar"));
+  });
   await keepNewest(folder, KEPT);
   const layout = join(folder, "layout");
   const index = Index.parse(JSON.parse(await readFile(join(layout, "index.json"), "utf8")));
@@ -53,4 +49,9 @@ export async function cachedImage(
 /** The name under which containerd stores an image: kubelet asks for `busybox` as `docker.io/library/busybox:latest`. */
 export function storedName(name: string): string {
   return name.includes("/") ? name : `docker.io/library/${name}`;
+}
+
+/** Without registry, path and tag. */
+export function withoutPath(name: string): string {
+  return name.replace(/^.*\//, "").replace(/:.*$/, "");
 }

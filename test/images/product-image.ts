@@ -1,9 +1,8 @@
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { contentHash, exists } from "../system/cache.ts";
-import { buildImage } from "./buildah.ts";
-import { type CachedImage, cachedImage, storedName } from "./image.ts";
-import { adoptPushedImage, blobsOf } from "./oci-layout.ts";
+import { dockerfileImage } from "./dockerfile-image.ts";
+import type { CachedImage } from "./image.ts";
 
 /**
  * One of the product's images, from its workspace's Dockerfile and what `npm run build` made for it.
@@ -22,13 +21,7 @@ export async function productImage(
   const files = [join(workspace, "Dockerfile"), ...(await Promise.all(folders.map(filesBelow))).flat()];
   const names = files.map((file) => relative(workspace, file));
   const key = await contentHash({ texts: [base.digest, ...names], files });
-  return cachedImage(name, key, async (layout) => {
-    const pushed = join(layout, "pushed");
-    await mkdir(layout);
-    await buildImage({ name: `${image}:${key}`, context: workspace, base: base.layout }, pushed);
-    await adoptPushedImage(layout, storedName(name), pushed, await blobsOf(base.layout));
-    await rm(pushed, { recursive: true });
-  });
+  return dockerfileImage(name, key, workspace, base);
 }
 
 async function filesBelow(folder: string): Promise<string[]> {

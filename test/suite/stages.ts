@@ -1,6 +1,7 @@
 import { removeCluster } from "../cluster/cluster.ts";
 import { helmBinary } from "../cluster/kubectl.ts";
 import { PAIR } from "../cluster/pair.ts";
+import { COIL } from "../coil/names.ts";
 import { OLDEST } from "../demo/names.ts";
 import { CLUSTER } from "../e2e/kit/names.ts";
 import { settingsFrom } from "../e2e/kit/settings.ts";
@@ -37,10 +38,10 @@ export const STAGES: Plan = [
 export const NIGHTLY_STAGES: Plan = [
   [
     endingClusters(
-      () => [...PAIR, UPGRADED, OLDEST],
+      () => [...PAIR, UPGRADED, OLDEST, COIL],
       vitestStage(
         "systems",
-        "two test clusters side by side; a kernel without IPv6; an upgrade; the oldest Kubernetes",
+        "two test clusters side by side; a kernel without IPv6; an upgrade; the oldest Kubernetes; coil's own suite",
       ),
     ),
   ],
