@@ -41,7 +41,7 @@ async function demo(): Promise<void> {
     renderer: RENDERER,
   });
   console.log("\nThe product, its gateways and its clients");
-  const { rows, statements, faults } = await perform(cluster);
+  const { rows, statements, examples, faults } = await perform(cluster);
 
   console.log(`\nWhat the internet saw\n${aligned(statements).join("\n")}`);
   const cells = rows.map(({ pod, node, gateway, address }) => [`${pod} on ${node}`, gateway, address]);
@@ -55,7 +55,9 @@ async function demo(): Promise<void> {
     );
     console.log(`It took ${Math.round((performance.now() - startedAt) / 1000)} s.\n`);
   }
-  console.log("The cluster is up. Look around:");
+  console.log("The cluster is up. Ask the internet yourself:");
+  for (const { command, answer } of examples) console.log(`  ${command}\n  ${answer}`);
+  console.log("Look around:");
   console.log("  npm run cluster -- kubectl get egress -A");
   console.log("  npm run cluster -- kubectl get egressclientslices -A -o yaml");
   console.log("  npm run cluster -- shell");

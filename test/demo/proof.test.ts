@@ -12,6 +12,7 @@ const client: Witness = {
     ipv4: { tcp: gateway.ipv4, udp: gateway.ipv4 },
     ipv6: { tcp: gateway.ipv6, udp: gateway.ipv6 },
   },
+  example: { command: "kubectl exec client-1 -- curl", answer: gateway.ipv4 },
 };
 
 describe("the demo's proof", () => {
@@ -27,8 +28,28 @@ describe("the demo's proof", () => {
         ["client-1", "ipv6 TCP", "fd00::1:5"],
         ["client-1", "ipv6 UDP", "fd00::1:5"],
       ],
+      examples: [client.example],
       faults: [],
     });
+  });
+
+  it("shows a client and a bystander, each by a command that can be typed", () => {
+    const seenAs = {
+      ipv4: { tcp: client.ipv4, udp: client.ipv4 },
+      ipv6: { tcp: client.ipv6, udp: client.ipv6 },
+    };
+    const example = { command: "kubectl exec bystander -- curl", answer: client.ipv4 };
+    const bystander = { ...client, name: "bystander", isClient: false, seenAs, example };
+    const { examples, faults } = prove([client, { ...client, name: "client-2" }, bystander], [gateway]);
+    expect(examples).toEqual([client.example, example]);
+    expect(faults).toEqual([]);
+  });
+
+  it("fails when that command prints another address", () => {
+    const example = { ...client.example, answer: client.ipv4 };
+    expect(prove([{ ...client, example }], [gateway]).faults).toEqual([
+      "kubectl exec client-1 -- curl printed 10.244.0.7, and not 10.244.1.5",
+    ]);
   });
 
   it("fails when a client is seen with its own address", () => {
@@ -45,6 +66,6 @@ describe("the demo's proof", () => {
 
   it("fails when a client is not seen at all", () => {
     const cut = { ...client, seenAs: { ...client.seenAs, ipv4: { tcp: "timeout", udp: "timeout" } } };
-    expect(prove([cut], [gateway]).faults).toHaveLength(1);
+    expect(prove([cut], [gateway]).faults).toHaveLength(2);
   });
 });

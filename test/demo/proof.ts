@@ -5,6 +5,13 @@ import type { SeenAs } from "../workload/probe-pod.ts";
 export interface Witness extends PlacedPod {
   readonly isClient: boolean;
   readonly seenAs: { readonly ipv4: SeenAs; readonly ipv6: SeenAs };
+  readonly example: Example;
+}
+
+/** A command that anybody can type, and what it printed. */
+export interface Example {
+  readonly command: string;
+  readonly answer: string;
 }
 
 /** One line of the closing table. */
@@ -19,6 +26,8 @@ export interface Proof {
   readonly rows: readonly Row[];
   /** What the internet saw of each pod: the pod, what it used, the address. */
   readonly statements: readonly (readonly string[])[];
+  /** How a reader asks the same of one client and of one pod that is none. */
+  readonly examples: readonly Example[];
   /** What does not hold; empty when the demo has proved its point. */
   readonly faults: readonly string[];
 }
@@ -51,6 +60,14 @@ export function prove(witnesses: readonly Witness[], gateways: readonly PlacedPo
         );
       }
     }
+    const { example, seenAs } = witness;
+    if (example.answer !== seenAs.ipv4.tcp) {
+      faults.push(`${example.command} printed ${example.answer}, and not ${seenAs.ipv4.tcp}`);
+    }
   }
-  return { rows, statements, faults };
+  const examples = [true, false].flatMap((isClient) => {
+    const first = witnesses.find((witness) => witness.isClient === isClient);
+    return first === undefined ? [] : [first.example];
+  });
+  return { rows, statements, examples, faults };
 }

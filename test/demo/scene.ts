@@ -3,7 +3,7 @@ import { gatewaysReady } from "../workload/gateways.ts";
 import type { Kubectl } from "../workload/kubectl.ts";
 import { clientOf, egress, namespace, probePod, probeProgram } from "../workload/manifests.ts";
 import { ProbePod } from "../workload/probe-pod.ts";
-import type { Witness } from "./proof.ts";
+import type { Example, Witness } from "./proof.ts";
 
 const NAMESPACE = "demo";
 
@@ -56,6 +56,7 @@ export function witnesses(
     roles(nodes).map(async ({ name, isClient }) => {
       const pod = await ProbePod.ready(kubectl, NAMESPACE, name);
       const [ipv4, ipv6] = await pod.seenBy([internet.ipv4, internet.ipv6]).finally(() => pod.close());
+      const example = await ask(kubectl, name, internet.ipv4);
       const nobody = { tcp: "no answer", udp: "no answer" };
       return {
         name,
@@ -64,7 +65,15 @@ export function witnesses(
         ipv4: pod.ipv4,
         ipv6: pod.ipv6,
         seenAs: { ipv4: ipv4 ?? nobody, ipv6: ipv6 ?? nobody },
+        example,
       };
     }),
   );
+}
+
+/** Asks as a reader would: by a command that can be copied. */
+async function ask(kubectl: Kubectl, pod: string, address: string): Promise<Example> {
+  const args = ["exec", pod, "-n", NAMESPACE, "--", "curl", "-s", `http://${address}`];
+  const answer = await kubectl.run(args).catch(() => "no answer");
+  return { command: ["npm run cluster -- kubectl", ...args].join(" "), answer: answer.trim() };
 }
