@@ -1,5 +1,8 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { selects } from "@egress-nat/crds";
 import { describe, expect, test } from "vitest";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
 import { anEgress } from "../testing/egress.ts";
 import { desiredChildren, type GatewaySettings } from "./index.ts";
 
@@ -66,6 +69,17 @@ describe("the children of an Egress", () => {
       },
     };
     await expect(yaml(spec)).toMatchFileSnapshot("testdata/template.yaml");
+  });
+
+  test("are gateways that the sample of a NetworkPolicy selects, whatever labels their template has", async () => {
+    const sample = join(import.meta.dirname, "../../../../config/samples/gateway-network-policy.yaml");
+    const { podSelector } = parse(await readFile(sample, "utf8")).spec;
+    const template = { metadata: { labels: { "app.kubernetes.io/name": "mine" } } };
+    for (const spec of [{}, { template }]) {
+      const { deployment } = desiredChildren(anEgress(spec), SETTINGS);
+      const { labels } = parse(stringify(deployment)).spec.template.metadata;
+      expect(selects(podSelector, labels)).toBe(true);
+    }
   });
 
   test("have no PodDisruptionBudget unless the Egress asks for one", () => {
