@@ -256,6 +256,7 @@ export const EGRESS_CASES: readonly EgressCase[] = [
     refusal: "must be of type integer",
   },
   { title: "replicas in words", spec: { ...ANY, replicas: "two" }, refusal: "must be of type integer" },
+  { title: "an empty strategy", spec: { ...ANY, strategy: {} } },
   { title: "a recreation", spec: { ...ANY, strategy: { type: "Recreate" } } },
   {
     title: "a rolling update",

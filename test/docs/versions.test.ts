@@ -26,3 +26,14 @@ test("documents that name a minimum name the chart's", () => {
   expect(named.length).toBeGreaterThan(1);
   expect(new Set(named)).toEqual(new Set([`Kubernetes ${kubeVersion.slice(2, -4)} or later`]));
 });
+
+test("documents that name a Node version name that of package.json", () => {
+  const { engines } = JSON.parse(read("package.json")) as { engines: { node: string } };
+  const documents = globSync(["*.md", "{docs,config,founat}/**/*.md"], {
+    cwd: root,
+    exclude: (path) => path.includes("node_modules"),
+  });
+  const named = documents.flatMap((path) => read(path).match(/Node \d+ or later/g) ?? []);
+  expect(named.length).toBeGreaterThan(1);
+  expect(new Set(named)).toEqual(new Set([`Node ${engines.node.replace(">=", "")} or later`]));
+});
