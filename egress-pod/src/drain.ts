@@ -33,7 +33,7 @@ export async function drain(options: DrainOptions): Promise<Drained> {
     const flows = await countFlows(options);
     if (flows === 0 && elapsedMs >= LEAST_MS) return "idle";
     if (elapsedMs >= timeoutMs()) {
-      logger.warn({ flows }, "drain time is over, flows are cut off");
+      logger.warn({ flows }, "drain time is over, cutting flows off");
       return "timeout";
     }
     // To list the flows of a busy gateway takes time of its processor, which packets need.
@@ -46,7 +46,7 @@ async function countFlows({ liveFlows, logger }: DrainOptions): Promise<number> 
   try {
     return await liveFlows();
   } catch (err) {
-    logger.warn({ err }, "flows cannot be counted");
+    logger.warn({ err }, "cannot count flows");
     return Number.POSITIVE_INFINITY;
   }
 }

@@ -330,7 +330,9 @@ test("it is not ready while somebody else has changed the data path, puts it rig
   kernel.differences = [{ object: "chain", text: "nft chain egress_nat_gateway forward is missing" }];
   suspect({ elements: true });
   await vi.waitFor(() => {
-    expect(pod.ready().reasons.join()).toMatch(/changed by somebody else: nft chain .* forward is missing/);
+    expect(pod.ready().reasons.join()).toMatch(
+      /another program changed the data path: nft chain .* forward is missing/,
+    );
   }, SOON);
   expect(applied(slice)).toBe("1");
   resolve();

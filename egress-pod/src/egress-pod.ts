@@ -262,14 +262,11 @@ export class EgressPod {
       const differences = await this.#sync.check(where);
       if (differences.length === 0) return;
       const words = differences.map(({ text }) => text);
-      this.#failure = new Error(`the data path was changed by somebody else: ${words.join("; ")}`);
+      this.#failure = new Error(`another program changed the data path: ${words.join("; ")}`);
       await this.#sync.repair();
       this.#drifts += 1;
       const durationMs = Math.round(performance.now() - foundAt);
-      logger.warn(
-        { differences: words, durationMs },
-        "the data path was changed by somebody else, and is as it was again",
-      );
+      logger.warn({ differences: words, durationMs }, "another program changed the data path, repaired it");
       metrics.repaired(differences.map(({ object }) => object));
       if (egress !== undefined) onDrift(egress, driftMessage(this.#drifts, durationMs, words));
     } catch (error) {
@@ -305,7 +302,7 @@ export class EgressPod {
     if (!isInvalid(egress)) return;
     const { logger, metrics } = this.#options;
     metrics.invalidObject(EGRESS_RESOURCE.kind);
-    logger.warn({ invalid: egress.invalid }, "the Egress is not understood, what was last known of it holds");
+    logger.warn({ invalid: egress.invalid }, "cannot understand the Egress, using what was last known of it");
   }
 
   #observe({ kind }: Resource, event: ReflectorEvent): void {
@@ -318,15 +315,15 @@ export class EgressPod {
     metrics.applied(failure ? "error" : "success", durationMs);
     if (!failure) return;
     const { error, failures, retryAfterMs } = failure;
-    logger.warn({ err: error, failures, retryAfterMs }, "rule set could not be applied, trying again");
+    logger.warn({ err: error, failures, retryAfterMs }, "cannot apply the rule set, trying again");
   }
 }
 
 /** Events that say the same would be one, whose count a gateway may not change: their number makes each another one. */
 function driftMessage(number: number, durationMs: number, words: readonly string[]): string {
   return (
-    `The data path of gateway ${hostname()} was changed by somebody else and put right in ${durationMs} ms, ` +
-    `${number} times since it started. It differed in: ${words.join("; ")}`
+    `Another program changed the data path of gateway ${hostname()}, which repaired it in ${durationMs} ms ` +
+    `(${number} times since it started): ${words.join("; ")}`
   );
 }
 

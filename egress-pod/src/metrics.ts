@@ -76,20 +76,20 @@ export class Metrics {
     });
     this.#applySeconds = new Histogram({
       name: "egress_nat_gateway_apply_duration_seconds",
-      help: "Time from the knowledge of a change to the committed rule set.",
+      help: "Time from the notice of a change to the committed rule set.",
       labelNames: ["outcome"],
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
       registers,
     });
     this.#invalidObjects = new Counter({
       name: "egress_nat_gateway_invalid_objects_total",
-      help: "Versions of objects from the API that could not be understood and were left out of account.",
+      help: "Versions of objects from the API that could not be understood and were ignored.",
       labelNames: ["kind"],
       registers,
     });
     this.#driftRepairs = new Counter({
       name: "egress_nat_gateway_drift_repairs_total",
-      help: "Things of the data path that somebody else had changed and that were put right, by their kind.",
+      help: "Objects of the data path that another program had changed and that were repaired, by kind.",
       labelNames: ["object"],
       registers,
     });

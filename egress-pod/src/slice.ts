@@ -46,7 +46,7 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
     const { error } = SliceClient.safeParse(client);
     logger.warn(
       { slice: metadata.name, node: nodeName, index, reason: error && z.prettifyError(error) },
-      "client in a slice is malformed, left out",
+      "a client in a slice is malformed, ignoring it",
     );
   });
   return { metadata, entries };

@@ -57,7 +57,10 @@ export function parseCidr(cidr: string): Prefix {
   const bits = ADDRESS_BITS[family];
   const prefixLength = length === undefined ? bits : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
   if (rest.length > 0 || !(prefixLength <= bits)) {
-    throw new FounatError("invalid-config", `${JSON.stringify(cidr)} is not a CIDR, as 192.0.2.0/24 is one`);
+    throw new FounatError(
+      "invalid-config",
+      `${JSON.stringify(cidr)} is not a CIDR: write one like 192.0.2.0/24`,
+    );
   }
   const hostBits = BigInt(bits - prefixLength);
   return { family, first: (value >> hostBits) << hostBits, length: prefixLength };

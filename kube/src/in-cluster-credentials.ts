@@ -66,7 +66,7 @@ class ServiceAccountCredentials implements Credentials {
     const path = join(this.#directory, name);
     const complain = (cause?: unknown) =>
       new KubeError(
-        `cannot read the ServiceAccount's credentials from ${path}: is automountServiceAccountToken off?`,
+        `cannot read the ServiceAccount's credentials from ${path}: is automountServiceAccountToken false?`,
         { code: "InvalidCredentials", retryable: true, cause },
       );
     const text = await readFile(path, "utf8").catch((cause) => {

@@ -248,7 +248,7 @@ export class Reflector<T extends KubeObject> {
     this.#tell({ type: "rewound", resourceVersion: now });
     logger.warn(
       { kind: resource.kind, resourceVersion, now },
-      "the API is at an earlier moment than before, as after a restore of etcd: listing again",
+      "the API went back in time, as after a restore of etcd: listing again",
     );
   }
 
@@ -282,10 +282,7 @@ export class Reflector<T extends KubeObject> {
     try {
       return parse({ ...(raw as object), apiVersion: apiVersion(resource), kind: resource.kind });
     } catch (error) {
-      logger.warn(
-        { kind: resource.kind, key, err: error },
-        "object cannot be understood, it is left out of account",
-      );
+      logger.warn({ kind: resource.kind, key, err: error }, "cannot understand an object, ignoring it");
       this.#tell({ type: "invalid", key, error });
       return isKnown ? known : undefined;
     }
@@ -306,7 +303,7 @@ export class Reflector<T extends KubeObject> {
     } else if (hasCode(error, "Idle") && this.#phase === "watching") {
       this.#tell({ type: "idle", error });
       // Should the apiserver be gone, the next attempt says so.
-      logger.debug({ kind: resource.kind }, "nothing came from the watch, it is begun anew");
+      logger.debug({ kind: resource.kind }, "the watch was silent, starting it again");
       this.#mayBeRewound = true;
       this.#phase = "waiting";
       return;

@@ -65,7 +65,7 @@ test("children that coil has made for the same Egress are left as they are, and 
   const degraded = (await play.status("nat"))?.conditions?.find(({ type }) => type === "Degraded");
   const { namespace } = play;
   expect(degraded?.message).toMatch(
-    `Service ${namespace}/nat exists, and names this Egress as its owner, but another program has made it, coil most likely`,
+    `Service ${namespace}/nat exists and names this Egress as its owner, but another program has created it, most likely coil`,
   );
   expect(degraded?.message).toContain(`kubectl delete deployments -n ${namespace} nat`);
   expect(await versions("nat")).toEqual(before);

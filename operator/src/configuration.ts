@@ -14,18 +14,18 @@ export const Configuration = z.object({
     .default("")
     .transform((text) => text.split(",").filter((range) => range !== ""))
     .pipe(z.array(Cidr))
-    .describe("networks of the cluster that it does not say itself, in CIDR notation, separated by commas"),
+    .describe("networks of the cluster that the API does not name, in CIDR notation, separated by commas"),
   SERVICE_ADDRESSES_IN_CLUSTER: z
     .enum(["true", "false"])
     .default("false")
     .transform((text) => text === "true")
-    .describe("whether external IPs and load balancers' addresses of Services are in the cluster, too"),
+    .describe("whether external IPs and load-balancer addresses of Services are in the cluster as well"),
   MAX_CONCURRENT_ROLLOUTS: z.coerce
     .number()
     .int()
     .min(1)
     .default(2)
-    .describe("of how many Egresses gateways are replaced at a time when the operator is upgraded"),
+    .describe("number of Egresses whose gateways are replaced at a time in an upgrade"),
   POD_NAMESPACE: z.string().describe("namespace of the operator's own pod"),
   POD_NAME: z.string().describe("name of the operator's own pod"),
   HEALTH_PORT: z.coerce

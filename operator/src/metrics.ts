@@ -92,7 +92,7 @@ export class OperatorMetrics {
     });
     new Gauge({
       name: "egress_nat_operator_invalid_objects",
-      help: "Objects of the API that are there and not understood.",
+      help: "Stored objects that this release does not understand.",
       labelNames: ["kind"],
       registers,
       collect() {

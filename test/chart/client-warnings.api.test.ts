@@ -130,7 +130,7 @@ describe("kubectl", () => {
     for (const wrap of Object.values(WORKLOADS)) {
       const { exitCode, stderr } = await create(wrap(template(annotations)));
       expect(stderr).toContain(
-        `no annotation of egress-nat, though it looks like one, and without effect: ${key}; ${REMEDY}`,
+        `an annotation that looks like one of egress-nat, and has no effect: ${key}; ${REMEDY}`,
       );
       expect(exitCode).toBe(0);
     }

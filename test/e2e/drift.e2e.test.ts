@@ -9,7 +9,7 @@ describe("what somebody else takes away from a client", () => {
     const node = await nodeOf(alice);
     await node.inNetworkOf(alice.ipv4, "nft delete table inet egress_nat_client");
     const pod = { metadata: { namespace: NAMESPACE, name: CAST.alice } };
-    await podEvent(pod, /repaired: nft table egress_nat_client is missing/);
+    await podEvent(pod, /repaired it: nft table egress_nat_client is missing/);
     expect(await node.inNetworkOf(alice.ipv4, "nft list tables")).toContain("egress_nat_client");
   });
 

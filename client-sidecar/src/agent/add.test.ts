@@ -233,7 +233,7 @@ describe("a second network of a client", () => {
     const addresses = Array.from({ length: 8 }, (_, index) => `192.0.2.${index + 1}`);
     await expect(handler.handle({ ...second, addresses }, never)).rejects.toMatchObject({
       code: 100,
-      message: expect.stringMatching(/apps\/web .*has 9 addresses, and a client 8 at most/),
+      message: expect.stringMatching(/apps\/web .*has 9 addresses, and a client can have 8 at most/),
     });
   });
 });

@@ -143,7 +143,7 @@ export class Adder {
     signal.throwIfAborted();
     throw (
       firstCause(results) ??
-      new CniError(CniErrorCode.tryAgainLater, "the pod was deleted while it was added")
+      new CniError(CniErrorCode.tryAgainLater, "the pod was deleted while it was being added")
     );
   }
 
@@ -183,8 +183,8 @@ export class Adder {
     if (behind.length > 0) {
       throw new CniError(
         CniErrorCode.tryAgainLater,
-        `gateways of Egress ${namespace}/${name} did not take in the pod ${waited}: ${behind.join(", ")}`,
-        `see why they are late: kubectl logs -n ${namespace} ${behind[0]}`,
+        `gateways of Egress ${namespace}/${name} did not acknowledge the pod ${waited}: ${behind.join(", ")}`,
+        `their logs say why: kubectl logs -n ${namespace} ${behind[0]}`,
       );
     }
     throw new CniError(
@@ -244,7 +244,7 @@ function assertMayBeClient(
     throw new CniError(
       CniErrorCode.invalidPod,
       `pod ${name} is a gateway of an Egress, and a gateway cannot be a client`,
-      `take the annotations ${CLIENT_ANNOTATION_PREFIX}* out of spec.template of the Egress; kubectl get egress -n ${pod.namespace}`,
+      `remove the annotations ${CLIENT_ANNOTATION_PREFIX}* from spec.template of the Egress; kubectl get egress -n ${pod.namespace}`,
     );
   }
   if (addresses.length === 0) {
@@ -261,7 +261,7 @@ function assertRoom({ namespace, name }: PodReference, addresses: readonly strin
   if (addresses.length <= MAX_CLIENT_ADDRESSES) return;
   throw new CniError(
     CniErrorCode.invalidPod,
-    `pod ${namespace}/${name} cannot be a client: it has ${addresses.length} addresses, and a client ${MAX_CLIENT_ADDRESSES} at most`,
+    `pod ${namespace}/${name} cannot be a client: it has ${addresses.length} addresses, and a client can have ${MAX_CLIENT_ADDRESSES} at most`,
     "chain the plugin in the pod network only: look at the conflists of its other networks",
   );
 }

@@ -232,7 +232,7 @@ describe("a client's ADD", () => {
     expect(await add("c2")).toMatchObject({
       result: {
         code: 11,
-        msg: expect.stringMatching(/did not take in the pod within 3 s: gateway-198\.51\.100\.2/),
+        msg: expect.stringMatching(/did not acknowledge the pod within 3 s: gateway-198\.51\.100\.2/),
       },
     });
     expect(networks.applied.has(netnsOf("c2"))).toBe(false);
@@ -283,7 +283,7 @@ describe("a client's ADD", () => {
     expect(await run("ADD", "c1", annotations("nat"), { prevResult: onlyV6 })).toMatchObject({
       result: {
         code: 100,
-        msg: expect.stringMatching(/only ipv4 destinations, the pod only ipv6 addresses/),
+        msg: expect.stringMatching(/only ipv4 destinations, but the pod has only ipv6 addresses/),
       },
     });
     const noAddress = { ...prevResult("c1"), ips: [] };

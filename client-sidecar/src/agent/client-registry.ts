@@ -116,7 +116,7 @@ export class ClientRegistry {
       return ClientRecordSchema.parse(this.#state.readRecord(id));
     } catch (err) {
       // Its slice entries have no record then, and are withdrawn as those of any other pod that is gone.
-      this.#logger.error({ err, record: id }, "client record cannot be read, it is dropped");
+      this.#logger.error({ err, record: id }, "cannot read the record of a client, dropping it");
       return undefined;
     }
   }

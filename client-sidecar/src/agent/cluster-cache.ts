@@ -93,13 +93,13 @@ export class ClusterCache {
   /** What it still waits for, in words. */
   get missing(): readonly string[] {
     if (!this.#watches.every(({ state }) => state.synced)) {
-      return ["Egresses and gateways are not read from the Kubernetes API yet"];
+      return ["Egresses and gateways have not been read from the Kubernetes API yet"];
     }
     const name = `${this.#options.namespace}/${CLUSTER_RANGES_CONFIG_MAP}`;
     return this.view.knowsClusterRanges
       ? []
       : [
-          `the operator has not published the networks of the cluster yet, in ConfigMap ${name}: see whether it runs`,
+          `the operator has not yet published the networks of the cluster in ConfigMap ${name}: check that it runs`,
         ];
   }
 

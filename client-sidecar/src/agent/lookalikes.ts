@@ -10,7 +10,7 @@ import type { RecordPodEvent } from "./pod-events.ts";
 export function sayLookalikes(recordEvent: RecordPodEvent, pod: PodReference, keys: readonly string[]): void {
   if (keys.length === 0) return;
   const message =
-    `no annotation of egress-nat, though it looks like one, and without effect: ${keys.join(", ")}; ` +
-    `write ${CLIENT_ANNOTATION_PREFIX}<namespace of the Egress>: <name>[,<name>...], and make the pod anew`;
+    `an annotation that looks like one of egress-nat, and has no effect: ${keys.join(", ")}; ` +
+    `write ${CLIENT_ANNOTATION_PREFIX}<namespace of the Egress>: <name>[,<name>...], and create the pod again`;
   recordEvent(pod, { type: "Warning", reason: "AnnotationNotUnderstood", message });
 }

@@ -59,7 +59,7 @@ export class AgentMetrics {
     });
     this.driftRepairs = new Counter({
       name: "egress_nat_agent_drift_repairs_total",
-      help: "What somebody else had changed in clients' network namespaces, and was repaired, by kind of object.",
+      help: "Objects in clients' network namespaces that another program had changed and that were repaired, by kind.",
       labelNames: ["object"],
       registers,
     });
@@ -87,7 +87,7 @@ export class AgentMetrics {
     );
     new Gauge({
       name: "egress_nat_agent_invalid_objects",
-      help: "Objects of the API that are there and not understood: clients of such an Egress run on by what was last known.",
+      help: "Stored objects that this release does not understand: clients of such an Egress go on with what was last known of it.",
       labelNames: ["kind"],
       registers,
       collect() {

@@ -34,8 +34,8 @@ export function podLookup(transport: Transport): LookUpPod {
       if (!hasCode(error, "Forbidden")) throw error;
       throw new CniError(
         CniErrorCode.tryAgainLater,
-        `the container runtime does not tell the annotations or the UID of pod ${namespace}/${name}, and the node agent may not read pods`,
-        "containerd 1.6 and CRI-O tell them; for another runtime set nodeAgent.runtimePassesAnnotations to false in the chart's values",
+        `the container runtime does not pass the annotations or the UID of pod ${namespace}/${name}, and the node agent may not read pods`,
+        "containerd 1.6 and CRI-O pass them; for another runtime set nodeAgent.runtimePassesAnnotations to false in the chart's values",
         { cause: error },
       );
     }

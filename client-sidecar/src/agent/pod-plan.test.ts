@@ -125,7 +125,7 @@ describe("an Egress is usable", () => {
       [READY],
       ["fd00:244::5"],
       100,
-      /only ipv4 destinations, the pod only ipv6/,
+      /only ipv4 destinations, but the pod has only ipv6/,
     ],
   ])("but not when it %s", (_, object, gateways, addresses, code, message) => {
     const check = () => assertUsable(NAT, object, gateways, "apps", addresses);

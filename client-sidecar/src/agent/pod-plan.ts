@@ -112,7 +112,7 @@ export function assertUsable(
   if (common.length === 0) {
     throw new CniError(
       CniErrorCode.invalidPod,
-      `Egress ${key} has only ${[...served].join()} destinations, the pod only ${[...own].join()} addresses`,
+      `Egress ${key} has only ${[...served].join()} destinations, but the pod has only ${[...own].join()} addresses`,
       "give the Egress destinations of the pod's address family",
     );
   }

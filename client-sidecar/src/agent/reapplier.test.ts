@@ -101,7 +101,7 @@ test("what somebody else has changed is repaired, told of in an event, and count
       type: "Warning",
       reason: "NetworkRepaired",
       message:
-        "its network namespace was changed by somebody else, and is repaired: route 192.0.2.0/24 is missing",
+        "another program changed the network namespace of the pod, and the agent repaired it: route 192.0.2.0/24 is missing",
     },
   ]);
   expect(await metrics.metrics()).toContain('egress_nat_agent_drift_repairs_total{object="route"} 1');
@@ -117,7 +117,7 @@ test("routes that a program in the pod has added are followed, and told of as th
       type: "Warning",
       reason: "LocalRoutesFollowed",
       message:
-        "the pod has routes of its own, as of a VPN or a further network: what it sends to 0.0.0.0/1, 128.0.0.0/1 uses no gateway of a wide destination",
+        "the pod has routes of its own, such as those of a VPN or a second network: packets to 0.0.0.0/1, 128.0.0.0/1 use no gateway of a wide destination",
     },
   ]);
   expect(await repairs()).toBe(0);
@@ -170,7 +170,8 @@ test("what goes on to fail is told of in an event, once until it is done", async
   const warning = {
     type: "Warning",
     reason: "NetworkNotRepaired",
-    message: "its network namespace cannot be brought up to date, which is tried again: no such device",
+    message:
+      "the network namespace of the pod cannot be brought up to date, and the agent tries again: no such device",
   };
   for (const told of [[warning], [warning, warning]]) {
     networks.failure = new Error("no such device");

@@ -137,7 +137,7 @@ export class Reapplier {
   #sayWhatIsFollowed({ pod }: ClientRecord, routes: readonly string[]): void {
     const { recordEvent, logger } = this.#options;
     logger.warn({ pod, routes }, "a client has routes of its own that take packets from its gateways");
-    const message = `the pod has routes of its own, as of a VPN or a further network: what it sends to ${listed(routes, ", ")} uses no gateway of a wide destination`;
+    const message = `the pod has routes of its own, such as those of a VPN or a second network: packets to ${listed(routes, ", ")} use no gateway of a wide destination`;
     recordEvent(pod, { type: "Warning", reason: "LocalRoutesFollowed", message });
   }
 
@@ -145,8 +145,8 @@ export class Reapplier {
     const { recordEvent, metrics, logger } = this.#options;
     for (const { object } of differences) metrics.driftRepairs.inc({ object });
     const words = differences.map(({ text }) => text);
-    logger.warn({ pod, differences: words }, "repaired what somebody else had changed in a client");
-    const message = `its network namespace was changed by somebody else, and is repaired: ${listed(words, "; ")}`;
+    logger.warn({ pod, differences: words }, "repaired what another program had changed in a client");
+    const message = `another program changed the network namespace of the pod, and the agent repaired it: ${listed(words, "; ")}`;
     recordEvent(pod, { type: "Warning", reason: "NetworkRepaired", message });
   }
 
@@ -155,7 +155,7 @@ export class Reapplier {
     const refused = refusedEgresses(record, view);
     if (refused.length === 0) return;
     const { namespace } = record.pod;
-    const message = `pods of namespace ${namespace} may not use ${refused.join(", ")} (allowedNamespaces): what goes there is rejected`;
+    const message = `pods of namespace ${namespace} may not use ${refused.join(", ")} (allowedNamespaces): packets to its destinations are rejected`;
     recordEvent(record.pod, { type: "Warning", reason: "EgressNotAllowed", message });
   }
 
@@ -170,7 +170,7 @@ export class Reapplier {
     logger.warn({ err, pod, retryAfterMs }, "cannot bring a client up to date, trying again");
     if (failures !== FAILURES_TO_TELL_OF) return;
     const why = err instanceof Error ? err.message : String(err);
-    const message = `its network namespace cannot be brought up to date, which is tried again: ${why}`;
+    const message = `the network namespace of the pod cannot be brought up to date, and the agent tries again: ${why}`;
     recordEvent(pod, { type: "Warning", reason: "NetworkNotRepaired", message });
   }
 }

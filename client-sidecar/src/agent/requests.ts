@@ -112,8 +112,8 @@ export class RequestHandler {
     const { namespace, name } = record.pod;
     throw new CniError(
       CniErrorCode.differs,
-      `the network namespace of pod ${namespace}/${name} is not what it should be: ${differences.join("; ")}`,
-      "the node agent repairs it within seconds; its log says what hinders it",
+      `the network namespace of pod ${namespace}/${name} differs from what it should be: ${differences.join("; ")}`,
+      "the node agent repairs it within seconds; if not, its log says why",
     );
   }
 
@@ -125,8 +125,8 @@ export class RequestHandler {
     if (started) return;
     throw new CniError(
       CniErrorCode.tryAgainLater,
-      "the node agent does not know the cluster yet",
-      "it has just started, the API does not answer it, or no operator runs: kubectl describe says which, of its pod",
+      "the node agent has not read the state of the cluster yet",
+      "it has just started, the API server does not answer, or no operator runs: kubectl describe of the agent's pod says which",
     );
   }
 }

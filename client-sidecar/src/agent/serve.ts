@@ -32,13 +32,13 @@ const Environment = NodeDirectories.extend({
     .union([z.ipv4(), z.ipv6()])
     .optional()
     .describe(
-      "address to serve health and metrics on: the chart's metrics.agentAddress; every one of the node's",
+      "address to serve health and metrics on, from the chart's metrics.agentAddress; all addresses of the node where it is not set",
     ),
   STARTUP_TAINT: z
     .string()
     .min(1)
     .optional()
-    .describe("key of the taint to take off the node: the chart's nodeAgent.startupTaint"),
+    .describe("key of the taint to remove from the node: the chart's nodeAgent.startupTaint"),
 });
 
 /** In the image the plugin lies in a folder beside the bundle: see the Dockerfile. */

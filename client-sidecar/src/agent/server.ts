@@ -132,6 +132,6 @@ function failure(error: unknown): AgentReply {
     ok: false,
     code: CniErrorCode.tryAgainLater,
     message: `the node agent failed: ${message}`,
-    details: "its log says more",
+    details: "the log of the node agent says more",
   };
 }

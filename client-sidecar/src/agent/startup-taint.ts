@@ -43,7 +43,7 @@ export async function removeStartupTaint(options: StartupTaintOptions, signal: A
       if (signal.aborted) return;
       logger.warn(
         { node: nodeName, taint: key, err: error },
-        "startup taint cannot be removed, trying again",
+        "cannot remove the startup taint, trying again",
       );
       await pause(backoff.next(), signal);
     }

@@ -44,7 +44,10 @@ export class Tombstones {
       return TrustedAddressSchema.parse(this.#state.readTrusted(address));
     } catch (err) {
       // Slices hold what records say, and this address is in none: nothing is left to withdraw by name.
-      this.#logger.error({ err, address }, "trusted address cannot be read, its Egresses are not known");
+      this.#logger.error(
+        { err, address },
+        "cannot read the file of a trusted address, its Egresses are not known",
+      );
       return { address, egresses: [] };
     }
   }

@@ -37,7 +37,7 @@ export class Withdrawals {
       backoff: { baseMs: 100, maxMs: 5_000 },
       onReport: ({ key, failure }) => {
         if (failure?.failures !== FAILURES_TO_WARN_OF) return;
-        options.logger.warn({ address: key, err: failure.error }, "cannot withdraw an address, trying on");
+        options.logger.warn({ address: key, err: failure.error }, "cannot withdraw an address, trying again");
       },
     });
   }

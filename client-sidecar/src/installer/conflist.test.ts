@@ -70,7 +70,7 @@ describe("inserting the plugin", () => {
     ],
     [
       `{"cniVersion":"1.0.0","cniVersions":["newest"],"name":"n","plugins":[{"type":"x"}]}`,
-      /no version: .*newest/,
+      /not a version: .*newest/,
     ],
   ])("refuses %s, and says why", (text, message) => {
     expect(() => insertPlugin(text, "10-x.conflist")).toThrow(message);

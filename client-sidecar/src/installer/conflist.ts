@@ -92,7 +92,7 @@ function parseList(
   if (anyVersion) return list;
   const version = versionInUse(list);
   if (version === undefined) {
-    throw unsupported(file, `cniVersion or cniVersions holds what is no version: ${versionsOf(list)}`);
+    throw unsupported(file, `cniVersion or cniVersions is not a version: ${versionsOf(list)}`);
   }
   if (SUPPORTED_VERSIONS.includes(version)) return list;
   throw unsupported(

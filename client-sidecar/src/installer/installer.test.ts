@@ -181,7 +181,9 @@ describe("the installer", () => {
     expect(events[0]).toMatchObject({
       type: "Warning",
       reason: "CniPluginTakenOut",
-      message: expect.stringMatching(/out of 05-cilium\.conflist again and again.*cni-exclusive: "false"/),
+      message: expect.stringMatching(
+        /keeps removing the CNI plugin from .*05-cilium\.conflist.*cni-exclusive: "false"/,
+      ),
     });
     expect(await metric("egress_nat_agent_cni_rewrites_total")).toBeGreaterThanOrEqual(5);
     expect(await metric("egress_nat_agent_cni_plugin_in_place")).toBe(0);

@@ -93,14 +93,14 @@ export class Installer {
     metrics.rewrites.inc();
     logger.warn(
       { file },
-      "inserted the CNI plugin again after another program had taken it out: pods that started in between have no " +
-        "gateway and no guard, whatever their annotations say; start them anew",
+      "inserted the CNI plugin again after another program had removed it: pods that started in between have no " +
+        "gateway and no guard, whatever their annotations say; create them again",
     );
     if (!this.#contest.isEndless) return;
     const message =
-      `another program takes the CNI plugin out of ${file} again and again: clients that start in between have ` +
-      "no gateway and no guard. Have it leave that file alone: " +
-      'Cilium does with its Helm value cni.exclusive=false (in its ConfigMap cni-exclusive: "false")';
+      `another program keeps removing the CNI plugin from ${file}: clients that start in between have ` +
+      "no gateway and no guard. Configure that program to leave the file alone: " +
+      'for Cilium, set its Helm value cni.exclusive=false (in its ConfigMap cni-exclusive: "false")';
     recordEvent({ type: "Warning", reason: "CniPluginTakenOut", message });
     this.#check = { ok: false, reasons: [message] };
   }

@@ -14,7 +14,7 @@ export class InstallerMetrics {
     });
     this.rewrites = new Counter({
       name: "egress_nat_agent_cni_rewrites_total",
-      help: "Times that another program had taken the CNI plugin out of the node's configuration.",
+      help: "Times that another program had removed the CNI plugin from the node's configuration.",
       registers,
     });
   }

@@ -10,10 +10,10 @@ export class NameConflict extends Error {
     const { kind, plural } = CHILD_RESOURCES[child];
     super(
       belongsTo(egress, observed)
-        ? `${kind} ${namespace}/${name} exists, and names this Egress as its owner, but another program has made it, ` +
-            "coil most likely: it is left as it is; take its clients away and delete it, and the operator makes its " +
-            `own: kubectl delete ${plural} -n ${namespace} ${name}`
-        : `${kind} ${namespace}/${name} exists, and is ${holderOf(observed)}: it is left as it is; ` +
+        ? `${kind} ${namespace}/${name} exists and names this Egress as its owner, but another program has created it, ` +
+            "most likely coil: the operator leaves it as it is; move its clients elsewhere and delete it, and the operator " +
+            `creates its own: kubectl delete ${plural} -n ${namespace} ${name}`
+        : `${kind} ${namespace}/${name} exists and is ${holderOf(observed)}: the operator leaves it as it is; ` +
             "rename or delete it, or give the Egress another name",
     );
     this.name = "NameConflict";
@@ -22,5 +22,7 @@ export class NameConflict extends Error {
 
 function holderOf({ metadata }: ObservedChild): string {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller);
-  return owner === undefined ? "nobody's child" : `a child of ${owner.kind} ${owner.name} (${owner.uid})`;
+  return owner === undefined
+    ? "not controlled by any Egress"
+    : `controlled by ${owner.kind} ${owner.name} (${owner.uid})`;
 }

@@ -378,7 +378,7 @@ async function writeStatus(
     if (isInvalid(egress) && hasCode(error, "Invalid")) {
       logger.warn(
         { err: error, invalid: egress.invalid },
-        "the Egress is not understood, nor its status taken",
+        "cannot understand the Egress, and its status was refused",
       );
       return undefined;
     }

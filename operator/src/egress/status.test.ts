@@ -295,7 +295,7 @@ describe("the status of an Egress", () => {
     );
     const degraded = status.conditions?.find(({ type }) => type === "Degraded");
     expect(degraded).toMatchObject({ status: "True", reason: "ClusterRangesIncomplete" });
-    expect(degraded?.message).toMatch(/networks of 10\.88\.0\.5 .* clusterRanges of the chart/);
+    expect(degraded?.message).toMatch(/10\.88\.0\.5 are in no known network .* clusterRanges of the chart/);
   });
 
   test("keeps the time of a condition until its status changes", () => {

@@ -21,8 +21,8 @@ export type StoredEgress = Egress | InvalidEgress;
 export type Hold = "UpgradeWaits" | "UpgradePaused";
 
 const HOLDS: Readonly<Record<Hold, string>> = {
-  UpgradeWaits: "they are replaced by gateways of the present release when the turn of this Egress has come",
-  UpgradePaused: `they are not replaced by gateways of the present release while the Egress has the annotation ${PAUSE_ROLLOUT_ANNOTATION}`,
+  UpgradeWaits: "gateways of the present release replace them when it is the turn of this Egress",
+  UpgradePaused: `gateways of the present release do not replace them while the Egress has the annotation ${PAUSE_ROLLOUT_ANNOTATION}`,
 };
 
 /** What a status is made of. Children that belong to somebody else are not among them. */
@@ -102,7 +102,8 @@ function available(egress: StoredEgress, { deployment, service, allowedNamespace
   const message = [
     `${serving} of ${wanted} gateways are available`,
     ...unserved.map(
-      (family) => `destinations of ${family} are not served: Services of the cluster have no such addresses`,
+      (family) =>
+        `destinations of ${family} are not served, because Services of the cluster have no ${family} addresses`,
     ),
     ...(allowedNamespaces?.length === 0
       ? [
@@ -128,25 +129,29 @@ function available(egress: StoredEgress, { deployment, service, allowedNamespace
 
 function progressing(egress: StoredEgress, { deployment, failure, hold }: StatusInput): Finding {
   if (isInvalid(egress)) {
-    return { status: "False", reason: "InvalidSpec", message: "nothing is changed until spec is understood" };
+    return {
+      status: "False",
+      reason: "InvalidSpec",
+      message: "the operator changes nothing until it understands spec",
+    };
   }
   if (failure !== undefined) {
-    const message = `the API server fails to apply what is wanted, and is asked again: ${failure}`;
+    const message = `the API server failed to apply a change, and the operator tries again: ${failure}`;
     return { status: "True", reason: "Retrying", message };
   }
   const wanted = egress.spec.replicas;
   if (deployment === undefined) {
-    return { status: "True", reason: "Creating", message: "the gateways are about to be made" };
+    return { status: "True", reason: "Creating", message: "the gateways are about to be created" };
   }
   const { metadata, status } = deployment;
   const isSeen = status.observedGeneration >= (metadata.generation ?? 0);
   const isComplete =
     status.updatedReplicas === wanted && status.replicas === wanted && status.availableReplicas === wanted;
   if (isSeen && isComplete) {
-    const message = `all of ${wanted} gateways are as they should be`;
+    const message = `all ${wanted} gateways are up to date and available`;
     return hold === undefined
       ? { status: "False", reason: "Complete", message }
-      : { status: "False", reason: hold, message: `all of ${wanted} gateways are available: ${HOLDS[hold]}` };
+      : { status: "False", reason: hold, message: `all ${wanted} gateways are available: ${HOLDS[hold]}` };
   }
   const message = `${status.updatedReplicas} of ${wanted} gateways are up to date, ${status.availableReplicas} available`;
   return { status: "True", reason: "RollingOut", message };
@@ -199,7 +204,7 @@ function familyProblems(egress: StoredEgress, { service }: StatusInput): readonl
   const unserved = unservedFamilies(egress, service);
   if (unserved.length === 0 || unserved.length < familiesOf(egress.spec.destinations ?? []).size) return [];
   const message =
-    `all destinations are ${unserved.join(" and ")}, and Services of the cluster have no such addresses: ` +
+    `all destinations are ${unserved.join(" and ")}, but Services of the cluster have no such addresses: ` +
     "add destinations of the other family, or use a dual-stack cluster";
   return [{ reason: "FamilyNotAvailable", message }];
 }
@@ -211,7 +216,7 @@ function rangeProblems({ gateways, service, isOutside }: StatusInput): readonly 
   );
   if (outside.length === 0) return [];
   const message =
-    `the networks of ${outside.join(", ")} are not known to be the cluster's, so clients may reach what else is there ` +
+    `${outside.join(", ")} are in no known network of the cluster, so clients may reach other pods or Services there ` +
     "through a gateway: name the networks of pods and Services in clusterRanges of the chart";
   return [{ reason: "ClusterRangesIncomplete", message }];
 }

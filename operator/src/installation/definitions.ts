@@ -70,7 +70,7 @@ function problemOf(plural: string, missing: readonly string[]): string {
   const more = missing.length > SHOWN ? ` and ${missing.length - SHOWN} more` : "";
   return (
     `CustomResourceDefinition ${plural}.${API_GROUP} is not of this release, but of an earlier one or of coil: it lacks ` +
-    `${missing.slice(0, SHOWN).join(", ")}${more}, so nothing can be told by status and no client starts; ` +
+    `${missing.slice(0, SHOWN).join(", ")}${more}, so status is not stored and no client starts; run ` +
     "kubectl apply --server-side --force-conflicts -f config/helm/egress-nat/crds"
   );
 }
@@ -79,7 +79,7 @@ function problemOf(plural: string, missing: readonly string[]): string {
 export class DefinitionsCheck {
   readonly #transport: Transport;
   readonly #logger: Logger;
-  #reasons: readonly string[] = ["the definitions of Egresses have not been looked at yet"];
+  #reasons: readonly string[] = ["the definitions of Egresses have not been read yet"];
 
   constructor(transport: Transport, logger: Logger) {
     this.#transport = transport;

@@ -50,7 +50,7 @@ export async function reconcileSlice(
   if (slice === undefined) return done;
   const why = (await isOfGoneNode(slice, world, signal))
     ? "its node is gone"
-    : (await isOfFormerEgress(slice, world, signal)) && "its Egress was made anew";
+    : (await isOfFormerEgress(slice, world, signal)) && "its Egress was deleted and created again";
   if (!why) return done;
   await world.deleteSlice(slice, signal);
   logger.info({ slice: key, node: slice.nodeName, why }, "orphaned slice deleted");
