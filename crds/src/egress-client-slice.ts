@@ -23,12 +23,12 @@ export const SliceClient = z.object({
     .min(1)
     .max(MAX_CLIENT_ADDRESSES)
     .meta({ "x-kubernetes-list-type": "atomic" })
-    .describe("Addresses of the pod. A gateway serves packets from them, and from no others."),
+    .describe("Addresses of the pod. A gateway serves packets from these addresses only."),
   addedAt: z.iso
     .datetime({ offset: true })
     .describe(
-      "When the client was added (RFC 3339, with fractions of a second). Where two slices name one address, the " +
-        "later one holds.",
+      "When the client was added (RFC 3339, with fractions of a second). If two slices name one address, the " +
+        "later entry counts.",
     ),
 });
 export type SliceClient = z.infer<typeof SliceClient>;
@@ -42,8 +42,8 @@ export const EgressClientSlice = withCel(
       metadata: ObjectMeta,
       nodeName: withCel(z.string().min(1).max(MAX_NAME_LENGTH), {
         rule: "self == oldSelf",
-        message: "nodeName cannot be changed: make another EgressClientSlice",
-      }).describe("The node that the clients run on; its node agent writes this object."),
+        message: "nodeName cannot be changed: create another EgressClientSlice",
+      }).describe("The node that the clients run on. Its node agent writes this object."),
       clients: z
         .array(SliceClient)
         .max(MAX_CLIENTS)
@@ -52,14 +52,12 @@ export const EgressClientSlice = withCel(
       clientCount: z
         .int32()
         .min(0)
-        .describe(
-          "How many clients there are, for `kubectl get`, which cannot count: no other number is taken.",
-        )
+        .describe("Number of clients, shown by `kubectl get`. Any other number is refused.")
         .exactOptional(),
     })
     .describe(
-      "The clients of one Egress on one node, as an EndpointSlice holds the endpoints of a Service. Node agents write " +
-        "them and gateways read them; people only look.",
+      "The clients of one Egress on one node, as an EndpointSlice lists the endpoints of a Service. Node agents " +
+        "write these objects, and gateways read them. People do not edit them.",
     ),
   {
     rule: "!has(self.clientCount) || self.clientCount == size(self.clients)",

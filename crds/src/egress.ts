@@ -43,7 +43,7 @@ const Strategy = withRules(
     type: z
       .enum(["RollingUpdate", "Recreate"])
       .describe(
-        "RollingUpdate replaces gateways one after another, Recreate ends all before it starts new ones.",
+        "RollingUpdate replaces gateways one after another. Recreate ends all of them before it starts new ones.",
       )
       .exactOptional(),
     rollingUpdate: RollingUpdate.describe("Limits of a rolling update.").exactOptional(),
@@ -63,8 +63,8 @@ const SessionAffinityConfig = z.object({
         .min(1)
         .max(MAX_AFFINITY_SECONDS)
         .describe(
-          "How long after the last new tunnel flow of a client the next one goes to the same gateway, in seconds, at most " +
-            "one day; the default is 10800. Packets of a flow that lasts do not count.",
+          "For how long after the last new tunnel flow of a client the next one goes to the same gateway, in " +
+            "seconds, at most one day. The default is 10800. Packets of an existing flow do not prolong it.",
         )
         .exactOptional(),
     })
@@ -98,40 +98,43 @@ export const EgressSpec = z
       .max(MAX_DESTINATIONS)
       .describe(
         "Networks that clients reach through this Egress, in CIDR notation. Host bits are masked and duplicates " +
-          "merged. Where a client has several Egresses the longest prefix wins, then the order in its annotation. " +
-          "In-cluster traffic never takes this way, whatever stands here.",
+          "merged. If a client has several Egresses, the longest prefix wins, then the order in its annotation. " +
+          "Networks of the cluster are never reached through an Egress. A destination outside the private ranges, " +
+          "such as 0.0.0.0/0, does not cover those (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7): name " +
+          "private networks as destinations of their own.",
       ),
     excludedDestinations: z
       .array(Cidr.describe("An IPv4 or IPv6 network, like 192.0.2.0/24 or 2001:db8::/32."))
       .max(MAX_EXCLUDED)
       .describe(
-        "Networks that clients never reach through this Egress, though a destination covers them. They are reached as " +
-          "without it: through another Egress of the client that names them, else with the pod's own address. To " +
-          "exclude every destination is refused, unless it takes several exclusions to cover one.",
+        "Networks that clients do not reach through this Egress, although a destination covers them. Clients reach " +
+          "them through another Egress that names them, or else with the pod's own address. An Egress whose every " +
+          "destination is covered by one of the exclusions is refused.",
       )
       .exactOptional(),
     allowedNamespaces: LabelSelector.describe(
-      "Selects, by their labels, the namespaces whose pods may be clients; status.allowedNamespaces says which they " +
-        "are. Without it pods of every namespace may. A client whose namespace is no longer selected loses its gateways " +
-        "at once, and fails closed.",
+      "Selects, by their labels, the namespaces whose pods may be clients. status.allowedNamespaces lists them. " +
+        "If it is not set, pods of every namespace may be clients. A client whose namespace is no longer selected " +
+        "loses its gateways at once, and fails closed.",
     ).exactOptional(),
     replicas: z
       .int32()
       .min(0)
       .default(1)
-      .describe("Desired number of gateway pods. With 0 nothing passes: clients fail closed."),
+      .describe("Desired number of gateway pods. With 0 no packet passes, and clients fail closed."),
     strategy: Strategy.describe("How gateway pods are replaced, as in a Deployment.").exactOptional(),
     template: PodTemplate.describe(
-      "Template of the gateway pods; every field is optional. The container named `egress` is completed with what a " +
-        "gateway needs, not replaced; further containers, volumes, scheduling, labels and annotations are kept as " +
-        "they are. https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-template-v1/",
+      "Template of the gateway pods. Every field is optional. The operator adds what a gateway needs to the " +
+        "container named `egress`, and keeps other containers, volumes, scheduling, labels and annotations as they " +
+        "are. https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-template-v1/",
     ).exactOptional(),
     sessionAffinity: z
       .enum(["ClientIP", "None"])
       .default("ClientIP")
       .describe(
-        "Session affinity of the Service before the gateways. ClientIP keeps all flows of a client on one gateway of each " +
-          "address family, so that they share one source address. None needs fouSourcePortAuto to spread the flows of one client.",
+        "Session affinity of the Service in front of the gateways. ClientIP keeps all flows of a client on one " +
+          "gateway for each address family, so that they share one source address. None spreads the flows of one " +
+          "client only if fouSourcePortAuto is true.",
       ),
     sessionAffinityConfig: SessionAffinityConfig.describe(
       "Settings of the session affinity.",
@@ -140,8 +143,8 @@ export const EgressSpec = z
       .boolean()
       .default(false)
       .describe(
-        "When true, each flow of a client has a source port of its own in the tunnel, so that the network can spread " +
-          "flows over paths and, without session affinity, over gateways. When false the port is 5555.",
+        "If true, each flow of a client has its own source port in the tunnel, so that the network can spread " +
+          "flows over paths and, without session affinity, over gateways. If false, the source port is 5555.",
       ),
     drainTimeoutSeconds: z
       .int32()
@@ -149,33 +152,35 @@ export const EgressSpec = z
       .max(MAX_DRAIN_SECONDS)
       .default(300)
       .describe(
-        "How long a gateway that is about to end serves the flows that it has, in seconds, at most one day. It ends as " +
-          "soon as they are over. Gateways are replaced when this changes, because it is a part of their pods.",
+        "For how long a gateway that is being terminated still serves its flows, in seconds, at most one day. It " +
+          "ends as soon as they are over. A change of this field replaces the gateways, because it is part of their " +
+          "pods.",
       ),
     podDisruptionBudget: DisruptionBudget.describe(
-      "When set, a PodDisruptionBudget protects the gateways while nodes are drained. It does not protect one that is not " +
-        "ready, which gets no new flows: one that never gets ready would hold up the drain for ever.",
+      "If set, a PodDisruptionBudget protects the gateways while nodes are drained. It does not protect gateways " +
+        "that are not ready, because one that never becomes ready would block the drain forever.",
     ).exactOptional(),
     originatingOnly: z
       .boolean()
       .default(true)
       .describe(
-        "When true, only flows that the client opens go through the gateway, and replies to inbound flows leave as " +
-          "they came. When false, replies to the destinations go through the gateway as well.",
+        "If true, only flows that the client opens go through the gateway, and replies to inbound flows leave the " +
+          "way they came. If false, replies to the destinations go through the gateway as well.",
       ),
     clientStartup: z
       .enum(["WaitForGateway", "Immediate"])
       .default("WaitForGateway")
       .describe(
-        "WaitForGateway starts a client pod only when its gateways know it, so that its first packet passes. Immediate " +
-          "starts it at once; packets are rejected, never sent around the gateway, until one knows it.",
+        "WaitForGateway starts a client pod only when its gateways know it, so that its first packet passes. " +
+          "Immediate starts the pod at once: until a gateway knows it, its packets are rejected, and never sent " +
+          "around the gateway.",
       ),
     subnets: withRules(z.array(z.string()), {
       cel: "false",
       holds: () => false,
-      message: "subnets is an older spelling: write the networks to destinations",
+      message: "subnets is an older name of destinations: write the networks to destinations",
     })
-      .describe("Refused: an older spelling of `destinations`.")
+      .describe("Refused, because it is an older name of `destinations`.")
       .exactOptional(),
   })
   .describe("What the gateway service should be.");
@@ -206,10 +211,14 @@ const CONFIG_NEEDS_AFFINITY: Rule<EgressSpec> = {
 export const Condition = z.object({
   type: z.string().describe("Available, Progressing, Degraded, Ready, Reconciling or Stalled."),
   status: z.enum(["True", "False", "Unknown"]).describe("Whether the condition holds."),
-  reason: z.string().describe("Why, in one CamelCase word."),
-  message: z.string().describe("Why, for people, with the remedy where there is one."),
+  reason: z.string().describe("The cause, in one CamelCase word."),
+  message: z.string().describe("The cause as a sentence, with the remedy if there is one."),
   lastTransitionTime: z.iso.datetime({ offset: true }).describe("When the status last changed."),
-  observedGeneration: z.int().min(0).describe("The generation of the Egress it speaks of.").exactOptional(),
+  observedGeneration: z
+    .int()
+    .min(0)
+    .describe("The generation of the Egress that this condition describes.")
+    .exactOptional(),
 });
 export type Condition = z.infer<typeof Condition>;
 
@@ -220,18 +229,16 @@ export const GatewayStatus = z.object({
   addresses: z
     .array(z.string())
     .meta({ "x-kubernetes-list-type": "atomic" })
-    .describe(
-      "Addresses of the pod: who is reached through it sees one of these, unless the network translates it.",
-    ),
+    .describe("Addresses of the pod. Destinations see one of them, unless the network translates it."),
   state: z
     .enum(["Ready", "Draining", "Down"])
     .describe(
-      "Ready: it takes flows. Draining: it is about to end, and serves what it has. Down: it does not serve.",
+      "Ready: it takes new flows. Draining: it is being terminated, and serves the flows that it has. Down: it does not serve.",
     ),
   reason: z
     .string()
     .describe(
-      "Why it does not serve, in its own words; absent where it has not been asked yet, or does not say.",
+      "Why it does not serve, in its own words. Absent if the operator has not asked it yet, or if it gave no reason.",
     )
     .exactOptional(),
 });
@@ -243,15 +250,15 @@ export const EgressStatus = z
     observedGeneration: z
       .int()
       .min(0)
-      .describe("The generation of the Egress that this status speaks of.")
+      .describe("The generation of the Egress that this status describes.")
       .exactOptional(),
     conditions: z
       .array(Condition)
       .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
       .describe(
-        "Available: a gateway serves. Progressing: gateways are being made or replaced. Degraded: something needs a " +
-          "person; the message says what. For tools that wait (kstatus): Ready, and, only while they hold, Reconciling " +
-          "and Stalled.",
+        "Available: a gateway serves. Progressing: gateways are being created or replaced. Degraded: something " +
+          "needs a person, and the message says what. For tools that wait (kstatus) there are Ready and, only while " +
+          "they hold, Reconciling and Stalled.",
       )
       .exactOptional(),
     replicas: z.int32().min(0).describe("Number of gateway pods.").exactOptional(),
@@ -260,23 +267,23 @@ export const EgressStatus = z
     gateways: z
       .array(GatewayStatus)
       .meta({ "x-kubernetes-list-type": "atomic" })
-      .describe("The gateway pods, as the Service before them sees them.")
+      .describe("The gateway pods, as the Service in front of them sees them.")
       .exactOptional(),
     selector: z.string().describe("Label selector of the gateway pods, for autoscalers.").exactOptional(),
     serviceIPs: z
       .array(Address)
       .max(2)
       .meta({ "x-kubernetes-list-type": "atomic" })
-      .describe("Cluster IPs of the Service before the gateways: where clients send to.")
+      .describe("Cluster IPs of the Service in front of the gateways. Clients send to them.")
       .exactOptional(),
     serviceUID: z
       .string()
-      .describe("UID of that Service: gateways are taken from its own EndpointSlices alone.")
+      .describe("UID of that Service. Only EndpointSlices of this Service name gateways.")
       .exactOptional(),
     allowedNamespaces: z
       .array(z.string())
       .meta({ "x-kubernetes-list-type": "atomic" })
-      .describe("The namespaces that spec.allowedNamespaces selects, by name; absent where it is.")
+      .describe("The names of the namespaces that spec.allowedNamespaces selects. Absent if that is not set.")
       .exactOptional(),
   })
   .describe("What the operator has seen.");
@@ -304,8 +311,8 @@ export const Egress = withCel(
         status: EgressStatus.exactOptional(),
       })
       .describe(
-        "A NAT gateway service. Pods opt in with the annotation egress.coil.cybozu.com/<namespace>: <name>; what they " +
-          "send to the destinations then leaves the cluster from the address of a gateway pod.",
+        "A NAT gateway service. Pods opt in with the annotation egress.coil.cybozu.com/<namespace>: <name>. What " +
+          "they send to the destinations then leaves from the address of a gateway pod.",
       ),
     LABEL_IS_OURS,
   ),

@@ -18,28 +18,29 @@ const KEY = "([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[
 const LabelKey = withRules(z.string().max(MAX_KEY_LENGTH), {
   cel: `self.matches('^${KEY}$')`,
   holds: (key) => new RegExp(`^${KEY}$`).test(key),
-  message: '"{self}" is no label key: write a name like team, or a domain and a name like example.com/team',
+  message:
+    '"{self}" is not a label key: write a name like team, or a domain and a name like example.com/team',
 });
 
 const LabelValue = withRules(z.string().max(MAX_VALUE_LENGTH), {
   cel: `self.matches('^${VALUE}$')`,
   holds: (value) => new RegExp(`^${VALUE}$`).test(value),
   message:
-    '"{self}" is no label value: letters, digits, "-", "_" and "." only, with a letter or digit at both ends',
+    '"{self}" is not a label value: letters, digits, "-", "_" and "." only, with a letter or digit at both ends',
 });
 
 const LabelSelectorRequirement = withRules(
   z.object({
-    key: LabelKey.describe("The label that is looked at."),
+    key: LabelKey.describe("Key of the label."),
     operator: z
       .enum(["In", "NotIn", "Exists", "DoesNotExist"])
       .describe(
-        "How the label's value relates to `values`. NotIn holds for whatever does not have the label, too.",
+        "How the label's value relates to `values`. NotIn also selects objects that do not have the label.",
       ),
     values: z
       .array(LabelValue)
       .max(MAX_VALUES)
-      .describe("For In and NotIn: the values, at least one. For the other operators: none.")
+      .describe("At least one value for In and NotIn, none for the other operators.")
       .exactOptional(),
   }),
   {
@@ -54,7 +55,7 @@ export const Labels = withRules(z.record(z.string(), LabelValue).meta({ maxPrope
   cel: `self.all(key, size(key) <= ${MAX_KEY_LENGTH} && key.matches('^${KEY}$'))`,
   holds: (labels) => Object.keys(labels).every((key) => new RegExp(`^${KEY}$`).test(key)),
   message:
-    "has a key that is no label key: write a name like team, or a domain and a name like example.com/team",
+    "has a key that is not a label key: write a name like team, or a domain and a name like example.com/team",
 });
 
 /** Annotations of an object: their keys are as those of labels, but for the case of the domain. */
@@ -62,16 +63,16 @@ export const Annotations = withRules(z.record(z.string(), z.string()).meta({ max
   cel: `self.all(key, size(key) <= ${MAX_KEY_LENGTH} && key.matches('(?i)^${KEY}$'))`,
   holds: (annotations) => Object.keys(annotations).every((key) => new RegExp(`^${KEY}$`, "i").test(key)),
   message:
-    "has a key that is no annotation key: write a name like note, or a domain and a name like example.com/note",
+    "has a key that is not an annotation key: write a name like note, or a domain and a name like example.com/note",
 });
 
 /** What selects objects by their labels; all of it must hold, so an empty one selects every object. */
 export const LabelSelector = z.object({
-  matchLabels: Labels.describe("Labels that must be there with these very values.").exactOptional(),
+  matchLabels: Labels.describe("Labels that the object must have with these values.").exactOptional(),
   matchExpressions: z
     .array(LabelSelectorRequirement)
     .max(MAX_EXPRESSIONS)
-    .describe("Requirements that labels must meet.")
+    .describe("Requirements that the labels of the object must meet.")
     .exactOptional(),
 });
 export type LabelSelector = z.infer<typeof LabelSelector>;

@@ -45,13 +45,13 @@ const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
       name: "Ready",
       type: "string",
       jsonPath: conditionPath("Ready", "status"),
-      description: "Whether a gateway serves, and nothing stands in the way of what is asked for.",
+      description: "Whether a gateway serves and nothing blocks the wanted state.",
     },
     {
       name: "Degraded",
       type: "string",
       jsonPath: conditionPath("Degraded", "reason"),
-      description: "What needs a person: AsExpected, where nothing does.",
+      description: "What needs a person. AsExpected means that nothing does.",
     },
     {
       name: "Gateways",
@@ -63,7 +63,7 @@ const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
       name: "Replicas",
       type: "integer",
       jsonPath: ".spec.replicas",
-      description: "Gateways that should be.",
+      description: "Gateways that are wanted.",
     },
     {
       name: "Clients",

@@ -162,7 +162,7 @@ export const EGRESS_CASES: readonly EgressCase[] = [
   ...["-team", "Example.com/team", "a/b/c", "", `${"a".repeat(64)}`].map((key) => ({
     title: `the label key "${key}" to match`,
     spec: { ...ANY, allowedNamespaces: { matchLabels: { [key]: "payments" } } },
-    refusal: "spec.allowedNamespaces.matchLabels: Invalid value: has a key that is no label key",
+    refusal: "spec.allowedNamespaces.matchLabels: Invalid value: has a key that is not a label key",
   })),
   {
     title: "65 labels to match",
@@ -229,7 +229,7 @@ export const EGRESS_CASES: readonly EgressCase[] = [
   {
     title: "a label that cannot be",
     spec: { ...ANY, allowedNamespaces: { matchLabels: { team: "-payments" } } },
-    refusal: '"-payments" is no label value',
+    refusal: '"-payments" is not a label value',
   },
   {
     title: "a label key that cannot be",
@@ -237,7 +237,7 @@ export const EGRESS_CASES: readonly EgressCase[] = [
       ...ANY,
       allowedNamespaces: { matchExpressions: [{ key: "Example.com/team", operator: "Exists" }] },
     },
-    refusal: '"Example.com/team" is no label key',
+    refusal: '"Example.com/team" is not a label key',
   },
   { title: "no replicas", spec: { ...ANY, replicas: 0 } },
   { title: "many replicas", spec: { ...ANY, replicas: 100 } },
@@ -448,17 +448,17 @@ export const EGRESS_CASES: readonly EgressCase[] = [
   ...["", "-", "a/", "/a", "a b", "UPPER.example/a", "x".repeat(64)].map((key) => ({
     title: `a template with the label key ${JSON.stringify(key)}`,
     spec: { ...ANY, template: { metadata: { labels: { [key]: "a" } } } },
-    refusal: "has a key that is no label key",
+    refusal: "has a key that is not a label key",
   })),
   {
     title: "a template with a label value that is none",
     spec: { ...ANY, template: { metadata: { labels: { team: "our team" } } } },
-    refusal: '"our team" is no label value',
+    refusal: '"our team" is not a label value',
   },
   {
     title: "a template with an annotation key that is none",
     spec: { ...ANY, template: { metadata: { annotations: { "a b": "a" } } } },
-    refusal: "has a key that is no annotation key",
+    refusal: "has a key that is not an annotation key",
   },
   {
     title: "a template with labels and annotations as Kubernetes allows them",
@@ -531,7 +531,7 @@ export const EGRESS_CASES: readonly EgressCase[] = [
   {
     title: "subnets beside destinations",
     spec: { ...ANY, subnets: ["0.0.0.0/0"] },
-    refusal: "subnets is an older spelling: write the networks to destinations",
+    refusal: "subnets is an older name of destinations: write the networks to destinations",
   },
   ...["1st", "internet.gateway", "a".repeat(64)].map((name) => ({
     title: `the name ${name}`,
