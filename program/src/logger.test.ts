@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { createLogger, type LoggerOptions } from "./logger.ts";
 
 function logged(options: Omit<LoggerOptions, "name" | "stream">): string[] {
@@ -30,7 +31,14 @@ test("an error says its cause; where in the code it was is told of those that no
   logger.error({ err: Object.assign(new Error("no water", { cause }), { code: "Dry" }) }, "not watered");
   logger.error({ err: new TypeError("bed is not a function", { cause }) }, "not watered");
   logger.error({ err: "rain" }, "not watered");
-  const [expected, unexpected, thrown] = lines.map((line): { err: unknown } => JSON.parse(line));
+  for (const parse of [() => JSON.parse("{"), () => z.string().parse(1)]) {
+    try {
+      parse();
+    } catch (err) {
+      logger.error({ err }, "not watered");
+    }
+  }
+  const [expected, unexpected, thrown, ...ofData] = lines.map((line): { err: unknown } => JSON.parse(line));
   expect(expected?.err).toEqual({ type: "Error", message: "no water: the well is dry", code: "Dry" });
   expect(unexpected?.err).toMatchObject({
     type: "TypeError",
@@ -38,6 +46,11 @@ test("an error says its cause; where in the code it was is told of those that no
     stack: expect.stringContaining("logger.test.ts"),
   });
   expect(thrown?.err).toBe("rain");
+  expect(ofData).toMatchObject([
+    { err: { type: "SyntaxError", message: expect.stringContaining("JSON") } },
+    { err: { type: "ZodError", message: expect.stringContaining("expected string") } },
+  ]);
+  for (const { err } of ofData) expect(err).not.toHaveProperty("stack");
 });
 
 test("the level decides what is written; a level that does not exist is info", () => {

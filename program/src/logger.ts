@@ -38,9 +38,15 @@ export function createLogger(options: LoggerOptions): Logger {
   );
 }
 
-/** Whoever throws an error with a code expects it to happen: its message and those of its causes say what it was. */
+/** What JSON.parse and zod say of data that is not as it should be. */
+const OF_DATA: ReadonlySet<string> = new Set(["SyntaxError", "ZodError"]);
+
+/**
+ * An error with a code was expected by who throws it, and one of data is nobody's mistake in the code: its message and
+ * those of its causes say what it was.
+ */
 function errorOf(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { stack, ...rest } = stdSerializers.err(error);
-  return "code" in error ? rest : { ...rest, stack };
+  return "code" in error || OF_DATA.has(error.name) ? rest : { ...rest, stack };
 }

@@ -24,6 +24,15 @@ export interface WithdrawalsOptions {
   readonly logger: Logger;
 }
 
+class StillTrusted extends Error {
+  readonly code = "StillTrusted";
+
+  constructor(gateways: readonly string[]) {
+    super(`gateways may still trust it: ${gateways.join(", ")}`);
+    this.name = "StillTrusted";
+  }
+}
+
 /** Withdraws addresses from gateways, one after another, until their tombstones are gone. */
 export class Withdrawals {
   readonly #options: WithdrawalsOptions;
@@ -73,7 +82,7 @@ export class Withdrawals {
     const until = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
     const held = await Promise.all(tombstone.egresses.map((egress) => this.#holders(egress, until)));
     const names = [...new Set(held.flat())];
-    if (names.length > 0) throw new Error(`gateways may still trust it: ${names.join(", ")}`);
+    if (names.length > 0) throw new StillTrusted(names);
     tombstones.remove(address);
     logger.debug({ address }, "address is free");
     return done;

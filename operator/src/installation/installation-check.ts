@@ -28,6 +28,16 @@ const Lease = z.object({ spec: z.object({ holderIdentity: z.string().default("")
 
 const Configuration = z.object({ POD_NAMESPACE: z.string().describe("namespace of the release") });
 
+/** Its findings are in the log by then. */
+class InstallationIncomplete extends Error {
+  readonly code = "InstallationIncomplete";
+
+  constructor() {
+    super("egress-nat does not work yet: see the lines above");
+    this.name = "InstallationIncomplete";
+  }
+}
+
 /** One thing that was looked at. */
 export interface Finding {
   readonly ok: boolean;
@@ -41,7 +51,7 @@ export async function installationCheck({ signal, logger }: ProgramContext): Pro
     transport.close(),
   );
   for (const { ok, message } of findings) logger[ok ? "info" : "error"](message);
-  if (findings.some(({ ok }) => !ok)) throw new Error("egress-nat does not work yet: see the lines above");
+  if (findings.some(({ ok }) => !ok)) throw new InstallationIncomplete();
 }
 
 /** Whether this release's API is served, the operator leads, and an agent serves every node. */
