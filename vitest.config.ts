@@ -17,7 +17,7 @@ const onRealSystems = {
   hookTimeout: 600_000,
 };
 
-// Not isolated: the files of a worker share what they import. To load it anew for each takes as long as the unit tests
+// Not isolated: the files of a worker share what they import. To load it again for each takes as long as the unit tests
 // themselves; and to begin a session with a test pod (e2e) takes seconds where nodes are emulated.
 export default defineConfig({
   test: {

@@ -48,7 +48,7 @@ export function orInvalid<S extends z.ZodType>(schema: S): (raw: unknown) => z.o
     const whole = schema.safeParse(raw);
     if (whole.success) return whole.data;
     const { metadata, spec, status } = InParts.parse(raw);
-    // The operator writes a status anew that is not understood: it is no reason to leave the Egress as it is.
+    // The operator rewrites a status that is not understood, so such a status does not stop it.
     const { status: rawStatus, ...rest } = raw as { readonly status?: unknown };
     const understood = status && { status: withoutGuesses(status, rawStatus) };
     const judged = schema.safeParse({ ...rest, ...understood });

@@ -13,7 +13,7 @@ export class EventBudget {
     this.#clock = clock;
   }
 
-  /** Takes one event off an object's budget. @returns false where there is none left */
+  /** Takes one event off an object's budget. @returns false if there is none left */
   spend(object: string): boolean {
     const tokens = this.#tokens(object);
     if (tokens < 1) return false;

@@ -12,7 +12,7 @@ const REREAD_AFTER_MS = 30_000;
 export interface InClusterOptions {
   /** Directory that holds `token` and `ca.crt`. */
   readonly directory?: string;
-  /** URL of the apiserver; from KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT where it is absent. */
+  /** URL of the apiserver; from KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT if it is absent. */
   readonly server?: URL;
 }
 

@@ -17,11 +17,11 @@ export interface LeaderElectorOptions {
   /** Unique among the candidates: the pod's name, as a rule. */
   readonly identity: string;
   readonly logger: Logger;
-  /** For how long the others keep off after they saw the leader's last renewal; 15 s where it is absent. */
+  /** For how long the others keep off after they saw the leader's last renewal; 15 s if it is absent. */
   readonly leaseDurationMs?: number;
-  /** How long a lead lasts without a renewal, by the leader's own clock; 10 s where it is absent. */
+  /** How long a lead lasts without a renewal, by the leader's own clock; 10 s if it is absent. */
   readonly renewDeadlineMs?: number;
-  /** Between two attempts to acquire or to renew; 2 s where it is absent. */
+  /** Between two attempts to acquire or to renew; 2 s if it is absent. */
   readonly retryPeriodMs?: number;
   readonly clock?: Clock;
 }

@@ -50,7 +50,7 @@ export interface ReflectorState {
 export interface ReflectorOptions<T extends KubeObject> {
   readonly transport: Transport;
   readonly resource: Resource;
-  /** All namespaces where it is absent. */
+  /** All namespaces if it is absent. */
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
@@ -67,7 +67,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly logger: Logger;
   readonly onEvent?: (event: ReflectorEvent) => void;
   /**
-   * The longest silence of a watch, in milliseconds; 75 s where it is absent. The apiserver sends a bookmark each
+   * The longest silence of a watch, in milliseconds; 75 s if it is absent. The apiserver sends a bookmark each
    * minute: below that healthy watches are cut off.
    */
   readonly idleTimeoutMs?: number;
@@ -222,7 +222,7 @@ export class Reflector<T extends KubeObject> {
   }
 
   /**
-   * Lists anew where the API is at an earlier moment than the watch: a watch from the future carries nothing, not even an
+   * Lists again if the API is at an earlier moment than the watch: a watch from the future carries nothing, not even an
    * error, until that moment has come again. Then it goes on as if nothing had happened, so this has to come first: before
    * the first watch of an apiserver that was away, as it is while etcd is restored. A watch that only breaks, or ends in
    * good order, begins again without it.

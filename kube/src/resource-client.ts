@@ -13,7 +13,7 @@ export interface CallOptions {
 }
 
 export interface ListOptions extends CallOptions {
-  /** All namespaces where it is absent. */
+  /** All namespaces if it is absent. */
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;

@@ -16,12 +16,12 @@ export interface RequestOptions {
   readonly query?: Query | undefined;
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** application/json where it is absent. */
+  /** application/json if it is absent. */
   readonly contentType?: string | undefined;
-  /** The representation to ask for; application/json where it is absent. */
+  /** The representation to ask for; application/json if it is absent. */
   readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Time limit for all of it: reading credentials, waiting for a connection, a busy apiserver; 30 s where it is absent. */
+  /** Time limit for all of it: reading credentials, waiting for a connection, a busy apiserver; 30 s if it is absent. */
   readonly timeoutMs?: number | undefined;
   /** Called right before each time that it is sent. A KubeError that it throws is the result, and nothing is sent. */
   readonly beforeSend?: (() => void) | undefined;
@@ -30,10 +30,10 @@ export interface RequestOptions {
 export interface StreamOptions {
   readonly path: string;
   readonly query?: Query | undefined;
-  /** The representation to ask for; application/json where it is absent. */
+  /** The representation to ask for; application/json if it is absent. */
   readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Time limit for the beginning of the answer; 30 s where it is absent. */
+  /** Time limit for the beginning of the answer; 30 s if it is absent. */
   readonly timeoutMs?: number | undefined;
   /** The longest silence within the answer. After that it ends with a KubeError Idle. */
   readonly idleTimeoutMs: number;

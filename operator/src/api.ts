@@ -164,7 +164,7 @@ function childClient<K extends ChildKind>(
   return new ResourceClient(transport, CHILD_RESOURCES[child], parse);
 }
 
-/** The object, or undefined where there is none. */
+/** The object, or undefined if there is none. */
 async function found<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;

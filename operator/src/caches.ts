@@ -126,7 +126,7 @@ export class Caches {
     });
     this.clusterRanges.store.onChange(() => {
       const { data } = this.published() ?? {};
-      // Else they are published anew in a moment.
+      // Otherwise they are published again in a moment.
       if (data !== undefined) this.#isOutside = outsideTest(data.ranges);
     });
     this.slices.store.addIndex(SLICES_BY_NODE, ({ nodeName }) => [nodeName]);

@@ -13,11 +13,11 @@ export interface Check {
 export interface HealthServerOptions {
   /** TCP port; 0 takes a free one. */
   readonly port: number;
-  /** Address to listen on; every address of both families where it is absent. */
+  /** Address to listen on; every address of both families if it is absent. */
   readonly host?: string;
   readonly logger: Logger;
   readonly registry: Registry;
-  /** Alive where it is absent: a process that answers is alive. */
+  /** Alive if it is absent: a process that answers is alive. */
   readonly live?: () => Check;
   readonly ready: () => Check;
 }

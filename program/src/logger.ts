@@ -12,9 +12,9 @@ export type { Logger } from "pino";
 export interface LoggerOptions {
   /** Name of the program, in every line. */
   readonly name: string;
-  /** trace, debug, info, warn, error, fatal or silent; $LOG_LEVEL, then info, where it is absent. */
+  /** trace, debug, info, warn, error, fatal or silent; $LOG_LEVEL, then info, if it is absent. */
   readonly level?: string;
-  /** Where lines go; standard error where it is absent, so that standard output stays free for answers. */
+  /** Where lines go; standard error if it is absent, so that standard output stays free for answers. */
   readonly stream?: DestinationStream;
 }
 

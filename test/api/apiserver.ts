@@ -24,7 +24,7 @@ export const etcd = {
   start: () => act("etcd/start"),
   /** Keeps a copy of all that it holds. */
   backUp: () => act("etcd/back-up"),
-  /** Gives it what the last {@link etcd.backUp} kept, its revision included; the apiserver has to start anew. */
+  /** Gives it what the last {@link etcd.backUp} kept, its revision included; the apiserver has to restart. */
   restore: () => act("etcd/restore"),
 } as const;
 

@@ -1,7 +1,7 @@
 import type { PlacedPod } from "../workload/gateways.ts";
 import type { SeenAs } from "../workload/probe-pod.ts";
 
-/** A pod that asked the internet as whom it is seen. */
+/** A pod that asked the internet which address it sees. */
 export interface Witness extends PlacedPod {
   readonly isClient: boolean;
   readonly seenAs: { readonly ipv4: SeenAs; readonly ipv6: SeenAs };
@@ -26,7 +26,7 @@ export interface Proof {
   readonly rows: readonly Row[];
   /** What the internet saw of each pod: the pod, what it used, the address. */
   readonly statements: readonly (readonly string[])[];
-  /** How a reader asks the same of one client and of one pod that is none. */
+  /** How a reader asks the same from one client and from one pod that is not a client. */
   readonly examples: readonly Example[];
   /** What does not hold; empty when the demo has proved its point. */
   readonly faults: readonly string[];

@@ -15,7 +15,7 @@ interface Role {
   readonly isClient: boolean;
 }
 
-/** The pods of the demo: a client on each node, and one that is none. */
+/** The pods of the demo: a client on each node, and one that is not a client. */
 function roles(nodes: readonly string[]): readonly (Role & { readonly node: string })[] {
   const [first = ""] = nodes;
   return [
@@ -46,7 +46,7 @@ export async function setTheScene(kubectl: Kubectl, nodes: readonly string[]): P
   await Promise.all(roles(nodes).map(({ name }) => ProbePod.ready(kubectl, NAMESPACE, name)));
 }
 
-/** Has every pod ask the internet as whom it is seen. */
+/** Has every pod ask the internet which address it sees. */
 export function witnesses(
   kubectl: Kubectl,
   nodes: readonly string[],

@@ -204,7 +204,7 @@ export function qemuCommand(
     VM_MODULES: GUEST_MODULES.join(","),
   };
   // Left to itself the kernel distrusts the emulated TSC and reads the HPET, and each reading leaves the guest. Code at
-  // random addresses is translated anew in each process: to start one takes three times as long.
+  // random addresses is translated again in each process: so a start takes three times as long.
   const kernelParameters = [
     ...[
       "console=ttyS0",

@@ -15,7 +15,7 @@ const Releases = z.array(z.object({ name: z.string() }));
 
 /**
  * Installs the product, by default from the checkout, with the images that the nodes have, and waits until it runs. Where it is
- * installed already its programs are started anew: their images may be other ones under the same names.
+ * installed already its programs are restarted, because their images may be other ones under the same names.
  */
 export async function installChart(cluster: Cluster, chart = CHART): Promise<void> {
   const list = await cluster.helm(["list", "--namespace", RELEASE.namespace, "--output", "json"]);

@@ -102,7 +102,7 @@ export class ProbePod {
   }
 
   /**
-   * As whom the pod is seen by servers that answer with the address of whoever asks.
+   * Which address servers see that answer with the address of whoever asks.
    *
    * @param text carried by the datagrams
    * @param timeout of each probe, in seconds; absent: the probe's own

@@ -43,7 +43,7 @@ export interface AgentOptions {
   readonly locations?: StateLocations;
   /** UDP port of the gateways' heartbeat, where it is not the usual one. */
   readonly heartbeatPort?: number;
-  /** How long an ADD waits for gateways, in milliseconds; 20 s where it is absent. */
+  /** How long an ADD waits for gateways, in milliseconds; 20 s if it is absent. */
   readonly acknowledgeDeadlineMs?: number;
 }
 

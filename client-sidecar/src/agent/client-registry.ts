@@ -43,7 +43,7 @@ export class ClientRegistry {
     return this.#records.get(id);
   }
 
-  /** Whether a client is still the one that was added, and neither deleted nor added anew since. */
+  /** Whether a client is still the one that was added, and neither deleted nor added again since. */
   holds(record: ClientRecord): boolean {
     return this.#records.get(recordId(record))?.addedAt === record.addedAt;
   }
@@ -93,7 +93,7 @@ export class ClientRegistry {
   /**
    * Ends a client: what is left of it are the tombstones of its addresses.
    *
-   * @returns the record; undefined where there is none
+   * @returns the record; undefined if there is none
    */
   bury(id: string): ClientRecord | undefined {
     const record = this.#records.get(id);

@@ -16,7 +16,7 @@ import { type Endpoint, type EndpointSlice, isOfService, mergeEndpoints, type St
 import { z } from "zod";
 import type { EgressReference } from "../state/record.ts";
 
-/** The part of an Egress that the agent keeps: a pod template may be long, and is none of its business. */
+/** The part of an Egress that the agent keeps: it does not need the pod template, which may be long. */
 export const EgressFacts = z.object({
   metadata: ObjectHead,
   spec: EgressSpec.pick({
@@ -138,7 +138,7 @@ export class CachedEgressView implements EgressView {
   #endpointSlicesOf({ namespace, name }: EgressReference): readonly EndpointSlice[] {
     const egress = this.egress({ namespace, name });
     const { serviceUID: uid, serviceIPs = [] } = egress?.status ?? {};
-    // An Egress whose Service is still to be made has none, though somebody else's may have its name.
+    // An Egress whose Service is still to be made has no gateways, although a Service of somebody else may have its name.
     if (egress !== undefined && uid === undefined && serviceIPs.length === 0) return [];
     // An operator that is older than this agent does not say which Service it is, but its name.
     const slices = this.#endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`);

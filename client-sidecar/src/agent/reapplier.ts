@@ -81,7 +81,7 @@ export class Reapplier {
     return this.#queue.run((id) => this.#work(id, signal), signal);
   }
 
-  /** Buries clients whose pods are gone, though nobody has said so: a runtime that was reset runs no DEL. */
+  /** Buries clients whose pods are gone without a DEL: a runtime that was reset runs none. */
   async sweep(): Promise<void> {
     const { registry, networks, withdrawals, logger } = this.#options;
     for (const record of registry.values()) {

@@ -1,6 +1,6 @@
 import type { Refusals } from "@egress-nat/founat";
 
-/** What each client's guard has refused since the time before: its counts begin anew where it is made anew. */
+/** What each client's guard has refused since the last look. Its counts start at zero when it is recreated. */
 export class RefusalIncreases {
   readonly #last = new Map<string, Refusals>();
   /** Those whose first counts are no increase. */
@@ -13,12 +13,12 @@ export class RefusalIncreases {
 
   /**
    * @param counted of the client's guard, now
-   * @returns never less than nothing; where the counts have begun anew, those since
+   * @returns never negative; if the counts have started at zero again, the counts since then
    */
   next(client: string, counted: Refusals): Refusals {
     const last = this.#last.get(client) ?? (this.#former.has(client) ? counted : undefined);
     this.#last.set(client, counted);
-    // All counts begin anew together.
+    // All counts start at zero together.
     if (last === undefined || counted.rejected < last.rejected || counted.unheard < last.unheard)
       return counted;
     return { rejected: counted.rejected - last.rejected, unheard: counted.unheard - last.unheard };

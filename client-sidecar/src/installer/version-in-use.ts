@@ -13,7 +13,7 @@ export function versionInUse({
   cniVersion,
   cniVersions,
 }: {
-  /** Empty where there is none. */
+  /** Empty if there is none. */
   readonly cniVersion: string;
   readonly cniVersions?: readonly string[] | undefined;
 }): string | undefined {

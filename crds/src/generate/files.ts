@@ -36,7 +36,7 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
 }
 
 /**
- * Makes the schema of pod templates anew.
+ * Makes the schema of pod templates again.
  *
  * @param openApiFile holds what `kubectl get --raw /openapi/v3/apis/apps/v1` wrote
  */

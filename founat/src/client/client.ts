@@ -42,7 +42,7 @@ export class Client {
   }
 
   /**
-   * As {@link apply}, for who wants to tell what was changed.
+   * As {@link apply}, for callers that report what was changed.
    *
    * @throws FounatError as {@link apply}
    */
@@ -67,7 +67,7 @@ export class Client {
   }
 
   /**
-   * As {@link apply}, with fewer looks, for a namespace that nobody has made a client, as a rule: a pod waits for it.
+   * As {@link apply}, with fewer looks, for a namespace that is usually not a client yet, because a pod waits for it.
    * Where somebody has, or a step fails, all is looked at and repaired.
    *
    * @throws FounatError as {@link apply}

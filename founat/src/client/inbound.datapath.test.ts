@@ -23,7 +23,7 @@ const families: readonly Family[] = ["ipv4", "ipv6"];
 const SERVED = 9100;
 const LATER = 40_000;
 const [SYN, ACK] = [0x02, 0x10];
-/** RFC 2385: to a segment that is signed so, for a port that knows no key, the kernel does not answer by a reset. */
+/** RFC 2385: the kernel does not answer with a reset to a segment that is signed so, for a port that knows no key. */
 const SIGNED = `01011312${"00".repeat(16)}`;
 
 beforeAll(async () => {

@@ -16,7 +16,7 @@ export interface ClientState extends NetworkState {
   readonly sysctls: ReadonlyMap<string, string>;
 }
 
-/** Fails where there is none. */
+/** Fails if there is none. */
 const LIST_GUARD: Command = {
   file: "nft",
   args: ["-j", "list", "table", "inet", CLIENT_TABLE],

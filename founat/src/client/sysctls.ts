@@ -6,7 +6,7 @@ import { type ClientPlan, linkKeys } from "./plan.ts";
 /**
  * The sysctls that are not as planned, with the values they should have.
  *
- * @param replacedLinks links that are made anew by then: theirs are not what they were
+ * @param replacedLinks links that are recreated by then: their sysctls are not what they were
  */
 export function sysctlChanges(
   plan: ClientPlan,

@@ -69,7 +69,7 @@ function loopbackLines({ links }: GatewayState): string[] {
 function tableText(table: NftTable, state: NftTableState | undefined, comparison: TableComparison): string {
   const script = tableScript(table, state, comparison);
   if (state === undefined || hasLayout(table, state, comparison)) return script;
-  // A table of another layout is made anew; its clients go over in the same transaction.
+  // A table of another layout is recreated, and its clients move to it in the same transaction.
   return script + peerScript({ put: peersOf(state), removed: new Map() });
 }
 

@@ -198,7 +198,7 @@ export class Gateway {
     return { facts, ...gatewayChanges(plan, state, { keep, listing }) };
   }
 
-  /** A table that is missing, or lacks chains because their links are, is made anew whatever else it holds. */
+  /** A table that is missing, or lacks chains because their links are, is recreated whatever else it holds. */
   async #listingFor({ table, links }: GatewayPlan, state: GatewayState): Promise<NftTableState | undefined> {
     const present = new Set(state.links.map(({ name }) => name));
     const isWhole = state.table !== undefined && links.every((link) => present.has(linkName(link)));

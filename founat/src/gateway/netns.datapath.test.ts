@@ -81,7 +81,7 @@ async function tellAllLies(namespace: Namespace): Promise<void> {
   await speak(namespace, await linkLocal("router", "br0"), redirect);
 }
 
-/** The router says that it is none any more. */
+/** The router says that it is no longer one. */
 async function resign(namespace: Namespace): Promise<void> {
   await speak(namespace, await linkLocal("router", "br0"), routerAdvertisement(0, []));
 }

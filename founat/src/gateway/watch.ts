@@ -173,7 +173,7 @@ export class GatewayWatch {
   }
 }
 
-/** The sockets of the tunnel's port, each with its inode: one that was made anew is another one. */
+/** The sockets of the tunnel's port, each with its inode: one that was recreated is another one. */
 function fouSockets(port: number): string {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   return SOCKETS.flatMap((path) =>

@@ -121,7 +121,7 @@ export interface LinkChanges {
   readonly make: readonly string[];
   /** Lines for `ip -batch` that bring the links up. */
   readonly bringUp: readonly string[];
-  /** Links that are deleted or made anew: the kernel drops their routes. */
+  /** Links that are deleted or recreated: the kernel drops their routes. */
   readonly replaced: ReadonlySet<string>;
 }
 

@@ -93,7 +93,7 @@ export const READ_NETWORK_STATE: readonly Step[] = [
   { file: "ip", args: ["-6", "-N", "-json", "-details", "rule", "show"], ifSysctl: OF_IPV6 },
 ];
 
-/** As {@link READ_NETWORK_STATE}, for who asks neither for rules nor for FoU, which the kernel may lack. */
+/** As {@link READ_NETWORK_STATE}, without rules and without FoU, which the kernel may lack. */
 export const READ_LINKS_AND_ROUTES: readonly Step[] = [
   {
     file: "ip",

@@ -65,7 +65,7 @@ export function tableDifferences(
 /**
  * One transaction that makes the kernel's table equal to `table`. Chains stay hooked and conntrack stays as it is, so
  * that flows do not notice; a table of another layout (another version's) is replaced as a whole. Flowtables are made
- * anew: the next packet of each flow asks the new rules.
+ * again: the next packet of each flow asks the new rules.
  */
 export function tableScript(
   table: NftTable,
@@ -84,7 +84,7 @@ export function tableScript(
 }
 
 /**
- * One transaction that makes a table where there is none, and fails where there is one. The first line holds the comment
+ * One transaction that makes a table if there is none, and fails where there is one. The first line holds the comment
  * too: what adds to a table that is there leaves its comment as it is.
  */
 export function creationScript(table: NftTable): string {

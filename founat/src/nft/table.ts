@@ -46,7 +46,7 @@ export interface NftTable {
   /** Whether it sleeps: no packet meets its chains. */
   readonly dormant?: boolean;
   readonly sets: readonly NftSet[];
-  /** Names of counters, which rules refer to; they count on when rules are written anew. */
+  /** Names of counters, which rules refer to; they count on when rules are written again. */
   readonly counters?: readonly string[];
   readonly flowtables?: readonly NftFlowtable[];
   readonly chains: readonly NftChain[];

@@ -26,7 +26,7 @@ export interface NetnsWatchOptions {
  */
 export interface NetnsWatch {
   /**
-   * Begins, or begins anew.
+   * Starts, or starts again.
    *
    * @param netns its file; needs CAP_SYS_ADMIN (setns(2)) and CAP_NET_ADMIN
    */

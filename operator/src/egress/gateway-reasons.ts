@@ -26,7 +26,7 @@ export interface GatewayReasonsOptions {
   readonly clock?: Clock;
 }
 
-/** Asks in its own time: whoever wants to know has the last answers at once. Those of a former process are asked anew. */
+/** Asks in its own time, and gives the last answers at once. After a restart all gateways are asked again. */
 export class GatewayReasons {
   readonly #options: GatewayReasonsOptions;
   readonly #queue: WorkQueue;

@@ -51,7 +51,7 @@ export interface EgressWorld {
   /** Whether an address is in none of the cluster's networks that are known. */
   isOutside(address: string): boolean;
   namespaces(): readonly NamespaceHead[];
-  /** @returns the object of that name, whoever it belongs to; undefined where there is none */
+  /** @returns the object of that name, whoever it belongs to; undefined if there is none */
   read<K extends ChildKind>(child: K, egress: Egress, signal: AbortSignal): Promise<ObservedChildren[K]>;
   /** Server-side apply of what is not there. @throws KubeError Conflict where something of that name is */
   create<K extends ChildKind>(

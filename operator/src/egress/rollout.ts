@@ -18,7 +18,7 @@ const TEMPLATE_ANNOTATION = "coil.cybozu.com/template-digest";
  */
 const AUTHORED_ANNOTATION = "coil.cybozu.com/authored-digest";
 
-/** The template that the operator itself has brought: whoever starts anew knows by it whose turn it is. */
+/** The template that the operator itself has applied: after a restart the operator knows by it whose turn it is. */
 const UPGRADE_ANNOTATION = "coil.cybozu.com/upgrade";
 
 /** As the Deployment controller says it, and goes on to say though gateways fail later. */

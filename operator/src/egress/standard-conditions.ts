@@ -17,7 +17,7 @@ export interface Problem {
   readonly isRetried?: boolean;
 }
 
-/** Gateways may serve, and what is wanted is done, though a person should look at it. */
+/** Gateways may serve, and the wanted state is reached, but a person should look at it. */
 const GOES_ON: ReadonlySet<string> = new Set(["ClusterRangesIncomplete", "GatewayNotReady"]);
 
 /**

@@ -76,7 +76,7 @@ export class Playground implements Disposable {
     return (await this.#egresses().get({ name, namespace: this.namespace })).status;
   }
 
-  /** The child of an Egress, or undefined where there is none. */
+  /** The child of an Egress, or undefined if there is none. */
   child(kind: ChildKind, name: string): Promise<Anything> {
     return this.get(CHILD_RESOURCES[kind], name);
   }

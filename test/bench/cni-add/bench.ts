@@ -2,7 +2,7 @@ import type { Report } from "../report.ts";
 import { measureBystander } from "./bystander.ts";
 import { measureClient } from "./client.ts";
 
-/** A client's ADD takes a hundred times as long as that of a pod that is none. */
+/** A client's ADD takes a hundred times as long as that of a pod that is not a client. */
 const BYSTANDERS_PER_CLIENT = 5;
 
 /** What the plugin costs a pod: one that is no client, and one that is. */

@@ -62,7 +62,7 @@ export async function measureChange(
   };
 }
 
-/** Not the next change before all is said of this one: it would take its share of the apiserver. */
+/** Waits with the next change until this one is finished, because it would take its share of the apiserver. */
 async function changeEgress(
   population: Population,
   deployments: Store<Head>,

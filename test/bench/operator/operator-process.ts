@@ -15,7 +15,7 @@ const PROBE_EVERY_MS = 10;
 /** Not so often that the answers, of more than a megabyte each, are what the memory holds. */
 const SCRAPE_EVERY_MS = 200;
 
-/** The operator's program as its image has it and its pod runs it, started anew as often as one likes. */
+/** The operator's program as its image has it and its pod runs it, restarted as often as one likes. */
 export class OperatorProgram {
   readonly #folder: string;
   readonly #pod: Pod;
