@@ -11,7 +11,7 @@ import { benchThroughput } from "./throughput/bench.ts";
 
 // npm run bench -- NAME [--json]: each benchmark compares the product with what it replaces, in one run.
 const program = new Command("npm run bench --")
-  .description("Measures how fast egress-nat is beside what it replaces, as ratios of medians.")
+  .description("Measures how fast egress-nat is compared with what it replaces, as ratios of medians.")
   .option("--json", "print the report as JSON, with all samples");
 
 function bench(
@@ -38,9 +38,9 @@ function positiveInteger(text: string): number {
   return value;
 }
 
-bench("cni-add", "what the CNI plugin costs a pod that is no client, and one that is", 100, benchCniAdd);
-bench("clients", "how fast a gateway takes in 10,000 clients, and one more", 5, benchClients);
-bench("throughput", "TCP through the tunnel and NAT, beside links made by hand", 10, benchThroughput);
+bench("cni-add", "what the CNI plugin costs pods that are not clients, and clients", 100, benchCniAdd);
+bench("clients", "how fast a gateway adds 10,000 clients, and one more", 5, benchClients);
+bench("throughput", "TCP through the tunnel and NAT, compared with links made by hand", 10, benchThroughput);
 bench("memory", "what the programs take, each alone and in large clusters", 5, benchMemory);
 bench(
   "operator",
@@ -49,7 +49,12 @@ bench(
   benchOperator,
 );
 
-bench("drift", "what it costs a node to notice that somebody else changes its clients", 4, benchDrift);
-bench("revocation", "how long a client is served whose namespace is allowed no longer", 10, benchRevocation);
+bench("drift", "what it costs a node to notice that another program changes its clients", 4, benchDrift);
+bench(
+  "revocation",
+  "how long a client is still served after its namespace is no longer allowed",
+  10,
+  benchRevocation,
+);
 
 await runCommand(program);

@@ -20,8 +20,8 @@ program
   .name("npm run demo")
   .description(
     `Shows the product at work: brings up a Kubernetes cluster of two nodes on this machine, installs the Helm chart,
-makes an Egress with two gateways for the whole internet, and lets pods ask the internet as whom it sees them.
-It fails unless clients are seen with the address of a gateway and a bystander with its own. Needs root.`,
+makes an Egress with two gateways for the whole internet, and lets pods ask the internet which address it sees.
+It fails unless the internet sees clients with the address of a gateway, and a bystander with its own. Needs root.`,
   )
   .action(demo);
 
@@ -51,7 +51,7 @@ async function demo(): Promise<void> {
     process.exitCode = 1;
   } else {
     console.log(
-      "Clients are seen as their gateways, on every node, v4 and v6; the bystander is seen as itself.",
+      "The internet sees clients with the address of a gateway, on every node, IPv4 and IPv6, and the bystander with its own.",
     );
     console.log(`It took ${Math.round((performance.now() - startedAt) / 1000)} s.\n`);
   }

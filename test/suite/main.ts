@@ -29,17 +29,17 @@ ${listOf(NIGHTLY_STAGES)}`)
       .default(EVERY_STAGE),
   )
   .argument("[filters...]", "parts of test file names: only these files run")
-  .option("--fix", "lint: repair what can be repaired, write the generated files anew", false)
+  .option("--fix", "lint: fix what can be fixed, and rewrite the generated files", false)
   .addHelpText(
     "after",
     `
 Environment:
-  E2E_KUBECONFIG    run the e2e stage against this cluster, where the chart is installed already; E2E_IMAGE names an
-                    image for test pods that its nodes can get (bash, python3, socat, iproute2, nftables,
-                    conntrack, sysctl, nsenter); cases that need the test cluster's own internet or uninstall
+  E2E_KUBECONFIG    run the e2e stage against this cluster, in which the chart must be installed; E2E_IMAGE must
+                    name an image for test pods that its nodes can get (bash, python3, socat, iproute2, nftables,
+                    conntrack, sysctl, nsenter); tests that need the test cluster's own internet or uninstall
                     the chart are skipped and say so
-  E2E_CLUSTER       run the e2e stage on this cluster of npm run cluster, which is brought up if needed, and leave
-                    the cluster up; install-uninstall, which nightly stages run too, takes the product away
+  E2E_CLUSTER       run the e2e stage on this cluster of npm run cluster, which is brought up if needed and stays
+                    up; install-uninstall, which nightly stages run too, removes the product
 
 Examples:
   npm run test:unit -- founat
