@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -69,11 +69,23 @@ const installation = (heading: string): string => {
 };
 
 describe("the quick start", () => {
+  let manifest: string;
+
   test("installs the chart, on k3s", async () => {
     const command = installation("k3s");
-    const manifest = await type(command.replace("helm install", "helm install --dry-run=server"));
+    manifest = await type(command.replace("helm install", "helm install --dry-run=server"));
     expect(manifest).toContain("path: /var/lib/rancher/k3s/agent/etc/cni/net.d");
     expect(manifest).toContain('value: "10.43.0.0/16"');
+  });
+
+  test("builds the images that the chart asks for, from folders with a Dockerfile", () => {
+    const [block = ""] = blocks("Images");
+    const builds = [...block.matchAll(/^docker build --tag (\S+) (\S+)$/gm)];
+    expect(builds).toHaveLength(3);
+    for (const [, image, folder = ""] of builds) {
+      expect(manifest).toMatch(new RegExp(`(image|value): "?${image}"?$`, "m"));
+      expect(existsSync(join(ROOT, folder, "Dockerfile"))).toBe(true);
+    }
   });
 
   test("installs the chart, on kind", async () => {
