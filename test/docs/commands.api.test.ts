@@ -108,7 +108,7 @@ describe("the quick start", () => {
       spec: { nodeSelector: { "kubernetes.io/hostname": "node-a" } },
     });
     await type(remove.slice(0, remove.indexOf("kubectl exec")));
-    expect(await type("kubectl get egresses --all-namespaces -o name")).toBe("");
+    expect(await type("kubectl get egresses --namespace internet-egress -o name")).toBe("");
   });
 });
 
