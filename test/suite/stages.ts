@@ -51,6 +51,11 @@ export const NIGHTLY_STAGES: Plan = [
       environment: { E2E_LENGTH: "long" },
       only: [".fuzz.test.ts"],
     }),
+    vitestStage("unit", "the CNI plugin for arm64, emulated", {
+      name: "arm64",
+      environment: { PLUGIN_ARCHITECTURE: "arm64" },
+      only: ["/plugin.test.ts"],
+    }),
     vitestStage("datapath", "programs whose ports are held, at length", {
       name: "hostile",
       environment: { E2E_LENGTH: "long" },
