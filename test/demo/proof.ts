@@ -8,7 +8,7 @@ export interface Witness extends PlacedPod {
 }
 
 /** One line of the closing table. */
-export interface Row {
+interface Row {
   readonly pod: string;
   readonly node: string;
   readonly gateway: string;

@@ -29,7 +29,7 @@ export const STAGES: Plan = [
     vitestStage("datapath", "against a real kernel, in a virtual machine"),
   ],
   [
-    { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
+    { name: "lint", summary: "types, format, lint rules, what nobody uses, generated files", run: lint },
     e2eStage("the installed product on a real cluster", { exclude: AT_NIGHT }),
   ],
 ];
@@ -85,6 +85,7 @@ async function lint(context: StageContext): Promise<Tally> {
     [
       { title: "format and lint rules", command: ["biome", "check", ...(fix ? ["--write"] : []), "."] },
       { title: "promises", command: ["oxlint", "--type-aware", ...(fix ? ["--fix"] : [])] },
+      { title: "what nobody uses", command: ["knip", "--no-progress", "--treat-config-hints-as-errors"] },
       {
         title: "generated files",
         command: [...NODE, "test/generate/main.ts", ...(fix ? [] : ["--check"])],
