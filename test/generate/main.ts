@@ -11,7 +11,7 @@ interface Options {
 const program = new Command("npm run generate --")
   .description(
     `Writes crds/crds, the Helm chart's copy of it and docs/api.md, from the zod schemas in crds/src, and the plain YAML in \
-config/kustomize, from the chart.`,
+config/kustomize and the table of values in the chart's README, from the chart.`,
   )
   .option("--check", "write nothing; fail when a file would change", false)
   .option("--pod-template <openapi>", "also renew the schema of pod templates from that file")
