@@ -12,6 +12,10 @@ const README = "config/helm/egress-nat/README.md";
 const BEGIN = "<!-- From values.yaml, by `npm run generate`. -->\n";
 const END = "<!-- The end of the values. -->\n";
 
+/** How the comments begin that helm-docs reads. */
+const DESCRIPTION = "-- ";
+const DEFAULT = "@default -- ";
+
 /** One value that a user can set. */
 export interface ValueRow {
   readonly path: string;
@@ -72,14 +76,14 @@ function rowsOf(node: Node | null, parent: string, text: string): readonly Value
 function commentAbove(text: string, offset: number): { description: string; standard?: string } {
   const lines = text.slice(0, offset).split("\n").slice(0, -1);
   const first = lines.findLastIndex((line) => !/^ *#/.test(line)) + 1;
-  const comment = lines.slice(first).map((line) => line.replace(/^ *# ?/, ""));
-  const begin = comment.findLastIndex((line) => line.startsWith("-- "));
+  const whole = lines.slice(first).map((line) => line.replace(/^ *# ?/, ""));
+  const begin = whole.findLastIndex((line) => line.startsWith(DESCRIPTION));
   if (begin === -1) return { description: "" };
-  const [own, [standard]] = [false, true].map((annotation) =>
-    comment.slice(begin).filter((line) => line.startsWith("@default -- ") === annotation),
-  ) as [string[], string[]];
+  const comment = whole.slice(begin);
+  const standard = comment.find((line) => line.startsWith(DEFAULT));
+  const description = comment.filter((line) => line !== standard).join(" ");
   return {
-    description: own.join(" ").slice("-- ".length),
-    ...(standard !== undefined && { standard: standard.slice("@default -- ".length) }),
+    description: description.slice(DESCRIPTION.length),
+    ...(standard !== undefined && { standard: standard.slice(DEFAULT.length) }),
   };
 }
