@@ -18,7 +18,7 @@ const PROGRAMS = [
 ];
 
 /** The CNI plugin as it is put on nodes of one kind of processor. */
-export function pluginExecutable(architecture: Architecture): string {
+function pluginExecutable(architecture: Architecture): string {
   return join(ROOT, "client-sidecar/dist/plugin", architecture, CNI_PLUGIN);
 }
 

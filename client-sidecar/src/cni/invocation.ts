@@ -3,7 +3,7 @@
 import { CniError, CniErrorCode } from "./error.ts";
 import { isName, NAME_RULE } from "./name.ts";
 
-export const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"] as const;
+const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"] as const;
 export type Command = (typeof COMMANDS)[number];
 
 /** `CNI_*` variables, as the container runtime sets them. */
