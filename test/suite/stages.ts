@@ -63,6 +63,17 @@ export const NIGHTLY_STAGES: Plan = [
     }),
   ],
   [
+    vitestStage(
+      "datapath",
+      "chains of upstream's CNI plugins with egress-nat, all versions, runtimes and places",
+      {
+        name: "cni-chains",
+        environment: { E2E_LENGTH: "long" },
+        only: ["/cni/"],
+      },
+    ),
+  ],
+  [
     vitestStage("api", "against a real apiserver, at length", {
       name: "api-long",
       environment: { E2E_LENGTH: "long" },
