@@ -204,6 +204,12 @@ const ENVIRONMENT: readonly ProtocolCase[] = [
     calls: [{ environment: { CNI_ARGS: undefined } }],
   },
   {
+    title: "CNI_ARGS is malformed",
+    ...{ commands: ["ADD"], section: "2 Parameters", expected: "open", answer: "succeeds" },
+    ...{ control: "code 999", reason: "it is not read for a pod that is no client" },
+    calls: [{ environment: { CNI_ARGS: ";;=;x" } }],
+  },
+  {
     title: "nothing but CNI_COMMAND and CNI_PATH",
     ...{ commands: ["GC", "STATUS", "VERSION"], section: "2 GC, STATUS, VERSION", ...ALL_SUCCEED },
     calls: [
