@@ -64,7 +64,7 @@ export class Sandbox {
   ): Promise<Ended> {
     const { input = "", env = {} } = options;
     const namespaces = ["--user", "--mount", "--net", "--preserve-credentials"];
-    const args = ["--target", String(this.#process.pid), ...namespaces, "--wd=/run", "--", ...command];
+    const args = ["--target", String(this.#process.pid), ...namespaces, "--", ...command];
     const { exitCode, stdout } = await execa("nsenter", args, {
       ...{ input, env: { PATH: process.env.PATH, ...env }, extendEnv: false, reject: false },
       stripFinalNewline: false,
