@@ -60,11 +60,12 @@ const TEAR_DOWN = `
   for name in pod node outside; do ip netns del $name; done
   rm -rf /run/server /run/greeting /run/host-local /run/cni /var/lib/cni /run/net.d`;
 
+/** A bridge that has lost its last port says so a moment later, as it gets its link-local address a moment after its first. */
 const WHAT_IS_THERE = `
   for name in node pod; do ip -n $name -oneline link | sed "s/^[0-9]*: \\([^:@]*\\).*/$name interface \\1/"; done
   nsenter --net=/run/netns/node nft --stateless list ruleset
   ip -n node rule
-  ip -n node route show table all type unicast
+  ip -n node route show table all type unicast | sed "s/ linkdown//; /^fe80:/d"
   find /run/host-local /run/cni /var/lib/cni /run/egress-nat /var/lib/egress-nat -type f 2>/dev/null || true`;
 
 /** How long a connection may take. A pod that is there answers, however busy the machine is. */
