@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { conforms } from "../../test/cni/cases.ts";
+import { conforms } from "../../test/cni/cases/index.ts";
 import { CLIENT, CLIENT_CASES, type ClientCase } from "../../test/cni/client-cases.ts";
 import { type CniPrograms, cniPrograms } from "../../test/cni/programs.ts";
 import { POD_NETNS, Sandbox } from "../../test/cni/sandbox.ts";

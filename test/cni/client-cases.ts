@@ -3,7 +3,7 @@
  * client-sidecar/src/libcni.test.ts holds each row against the plugin.
  */
 
-import type { Answer, Expected } from "./cases.ts";
+import type { Answer, Expected } from "./cases/index.ts";
 import type { RuntimeCommand } from "./scenario.ts";
 
 export interface ClientCase {

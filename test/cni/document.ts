@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { GeneratedFile } from "@egress-nat/crds/generate";
-import { type Answer, conforms, type Expected, PROTOCOL_CASES } from "./cases.ts";
+import { type Answer, conforms, type Expected, PROTOCOL_CASES } from "./cases/index.ts";
 import { CHAINS, positions, withEgressNat } from "./chains.ts";
 import { CLIENT_CASES } from "./client-cases.ts";
 import type { RuntimeCommand } from "./scenario.ts";

@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Answer, type Call, type Command, conforms, PROTOCOL_CASES, previousResult } from "./cases.ts";
+import {
+  type Answer,
+  type Call,
+  type Command,
+  conforms,
+  PROTOCOL_CASES,
+  previousResult,
+} from "./cases/index.ts";
 import { type CniPrograms, cniPrograms } from "./programs.ts";
 import { type Ended, POD_NETNS, Sandbox } from "./sandbox.ts";
 import { commandIn } from "./surroundings.ts";

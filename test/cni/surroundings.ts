@@ -1,4 +1,4 @@
-import type { Surroundings } from "./cases.ts";
+import type { Surroundings } from "./cases/index.ts";
 
 /**
  * Both pipes of a plugin do not block. It gets its configuration in two parts, and finds its stdout full, because nobody

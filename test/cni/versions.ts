@@ -1,6 +1,6 @@
 /** What libcni does with a chain of each version of the specification. versions.test.ts holds it against both programs. */
 
-import type { Answer } from "./cases.ts";
+import type { Answer } from "./cases/index.ts";
 import type { RuntimeCommand } from "./scenario.ts";
 
 export interface VersionCase {
