@@ -1,6 +1,8 @@
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CNI_PLUGIN } from "@egress-nat/crds";
+import { CACHE_FOLDER } from "../system/cache.ts";
+import { withLock } from "../system/lock.ts";
 import { bundleProgram } from "./bundle.ts";
 import { thirdPartyNotices } from "./notices.ts";
 import { bundlePlugin, compilePlugin } from "./plugin.ts";
@@ -55,7 +57,9 @@ export async function buildPrograms(
       run: () => buildPlugin(architecture),
     })),
   ];
-  const ran = await Promise.all(steps.map(bringUpToDate));
+  // Stages of the tests that run side by side need the same.
+  await mkdir(CACHE_FOLDER, { recursive: true });
+  const ran = await withLock(join(CACHE_FOLDER, ".build.lock"), () => Promise.all(steps.map(bringUpToDate)));
   return steps.filter((_, index) => ran[index]).map(({ name }) => name);
 }
 

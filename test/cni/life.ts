@@ -6,7 +6,7 @@ import type { CniPrograms } from "./programs.ts";
 import { parseAnswers, type RuntimeCommand } from "./scenario.ts";
 
 export const RUNTIMES = ["cnitool", "go-cni"] as const;
-export type Runtime = (typeof RUNTIMES)[number];
+type Runtime = (typeof RUNTIMES)[number];
 
 export interface Circumstances {
   readonly chain: Chain;

@@ -1,9 +1,6 @@
-import { mkdir } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { buildPrograms, PLUGIN_EXECUTABLE } from "../build/index.ts";
-import { CACHE_FOLDER } from "../system/cache.ts";
 import { goProgramAndTools } from "../system/go-program.ts";
-import { withLock } from "../system/lock.ts";
 
 /** What the tests of the CNI plugin run: the plugin as it is put on nodes, and what others wrote. */
 export interface CniPrograms {
@@ -20,9 +17,7 @@ export interface CniPrograms {
 
 /** Builds the product's plugin and upstream's programs, as far as they are not built. */
 export async function cniPrograms(): Promise<CniPrograms> {
-  await mkdir(CACHE_FOLDER, { recursive: true });
-  // Stages that run side by side both need the plugin.
-  await withLock(join(CACHE_FOLDER, ".cni-plugin.lock"), buildPrograms);
+  await buildPrograms();
   const upstream = await goProgramAndTools({
     name: "cni-driver",
     folder: join(import.meta.dirname, "driver"),

@@ -4,7 +4,7 @@ import { z } from "zod";
 
 export type RuntimeCommand = "ADD" | "CHECK" | "DEL" | "GC" | "STATUS";
 
-export interface Scenario {
+interface Scenario {
   /** The library that executes the plugins. */
   readonly through: "libcni" | "go-cni";
   readonly pluginFolders: readonly string[];

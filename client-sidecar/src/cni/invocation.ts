@@ -68,7 +68,7 @@ export function parseNetns(environment: Environment): string {
 }
 
 /**
- * @throws CniError 4 when CNI_PATH is missing, which GC and STATUS must have
+ * @throws CniError 4 when CNI_PATH is missing, which GC must have
  */
 export function assertPath(environment: Environment): void {
   if ((environment.CNI_PATH ?? "") !== "") return;

@@ -111,7 +111,6 @@ class Plugin {
         assertPath(this.#environment);
         return this.#collectGarbage(network);
       case "STATUS":
-        assertPath(this.#environment);
         return this.#status();
     }
   }
@@ -193,7 +192,6 @@ class Plugin {
 
   #check(): undefined {
     const netns = parseNetns(this.#environment);
-    parseIfname(this.#environment);
     const { addresses } = previousResult(this.#configuration);
     const records = this.#records();
     if (!host.exists(netns)) {
@@ -249,16 +247,12 @@ class Plugin {
     }
   }
 
-  /** Of the attachment that DEL or CHECK names. What the runtime does not tell of it excludes none. */
+  /** Of the attachment that DEL or CHECK names. A configuration that names no network excludes none. */
   #records(): readonly string[] {
     const containerId = parseContainerId(this.#environment);
-    const { CNI_IFNAME: ifname = "" } = this.#environment;
+    const ifname = parseIfname(this.#environment);
     const { name: network } = this.#configuration;
-    const named: Partial<Attachment> = {
-      containerId,
-      ...(ifname !== "" && { ifname }),
-      ...(typeof network === "string" && { network }),
-    };
+    const named = { containerId, ifname, ...(typeof network === "string" && { network }) };
     return this.#state.recordIdsOf(containerId).filter((id) => mayBeSame(this.#state.attachment(id), named));
   }
 

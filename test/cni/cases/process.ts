@@ -30,7 +30,8 @@ export const PROCESS: readonly ProtocolCase[] = [
   },
   {
     title: "stdin is closed",
-    ...{ commands: WITH_CONFIGURATION, section: "5 Error", ...allSay("code 6"), expected: "fails" },
+    ...{ commands: WITH_CONFIGURATION, section: "5 Error", expected: "fails" },
+    ...{ answer: "code 5", control: "code 6", reason: "it cannot be read, and `tuning` finds no JSON" },
     calls: [{ surroundings: "stdin is closed" }],
   },
 ];
