@@ -4,7 +4,12 @@ import { conforms } from "../../test/cni/cases/index.ts";
 import { CLIENT, CLIENT_CASES, type ClientCase } from "../../test/cni/client-cases.ts";
 import { type CniPrograms, cniPrograms } from "../../test/cni/programs.ts";
 import { POD_NETNS, Sandbox } from "../../test/cni/sandbox.ts";
-import { parseAnswers, type RuntimeCommand, type StepAnswer } from "../../test/cni/scenario.ts";
+import {
+  parseAnswers,
+  type RuntimeCommand,
+  type Scenario,
+  type StepAnswer,
+} from "../../test/cni/scenario.ts";
 import type { AgentRequest } from "./cni/protocol.ts";
 import { NodeState } from "./state/node-state.ts";
 import { clientRecord } from "./testing/client-record.ts";
@@ -70,7 +75,7 @@ async function throughLibcni(
 ): Promise<{ readonly answer: StepAnswer; readonly requests: readonly AgentRequest[] }> {
   const agent =
     reply === undefined ? undefined : await FakeAgent.start(sandbox.path(`${RUN}/agent.sock`), reply);
-  const scenario = {
+  const scenario: Scenario = {
     ...{ through: "libcni", pluginFolders: programs.pluginFolders, cacheFolder: "/run/cni-cache" },
     configuration: {
       ...{ cniVersion: "1.1.0", name: "pods" },

@@ -3,7 +3,7 @@
 import { machine } from "../datapath/machine.ts";
 import { type Chain, NODE_PORT } from "./chains.ts";
 import type { CniPrograms } from "./programs.ts";
-import { parseAnswers, type RuntimeCommand } from "./scenario.ts";
+import { parseAnswers, type RuntimeCommand, type Scenario } from "./scenario.ts";
 
 export const RUNTIMES = ["cnitool", "go-cni"] as const;
 type Runtime = (typeof RUNTIMES)[number];
@@ -109,7 +109,7 @@ function cnitool({ upstream, path }: CniPrograms, configuration: object) {
 function goCni(programs: CniPrograms, configuration: object) {
   return async (command: RuntimeCommand): Promise<unknown> => {
     const step = { command, containerId: "c0ffee", netns: POD, args: ARGS, capabilityArgs: CAPABILITIES };
-    const scenario = {
+    const scenario: Scenario = {
       ...{ through: "go-cni", pluginFolders: programs.pluginFolders, configuration },
       steps: [step],
     };

@@ -4,18 +4,18 @@ import { z } from "zod";
 
 export type RuntimeCommand = "ADD" | "CHECK" | "DEL" | "GC" | "STATUS";
 
-interface Scenario {
+export interface Scenario {
   /** The library that executes the plugins. */
   readonly through: "libcni" | "go-cni";
   readonly pluginFolders: readonly string[];
-  /** Where libcni keeps results from ADD to DEL. */
-  readonly cacheFolder: string;
+  /** Where libcni keeps results from ADD to DEL; go-cni has a place of its own. */
+  readonly cacheFolder?: string;
   /** A network configuration list. */
   readonly configuration: object;
   readonly steps: readonly Step[];
 }
 
-export interface Step {
+interface Step {
   readonly command: RuntimeCommand;
   readonly containerId?: string;
   readonly netns?: string;

@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type CniPrograms, cniPrograms } from "./programs.ts";
 import { POD_NETNS, Sandbox } from "./sandbox.ts";
-import { parseAnswers, type RuntimeCommand, type Step, type StepAnswer } from "./scenario.ts";
+import { parseAnswers, type RuntimeCommand, type Scenario, type StepAnswer } from "./scenario.ts";
 import { NOT_ASKED, VERSION_CASES } from "./versions.ts";
 
 const CACHE = "/run/cni-cache";
@@ -66,7 +66,7 @@ test.each(accepted)(
 );
 
 const attachment = (containerId: string) => ({ containerId, netns: POD_NETNS, ifname: "lo" });
-const add = (to: ReturnType<typeof attachment>): Step => ({ ...to, command: "ADD" });
+const add = (to: ReturnType<typeof attachment>): Scenario["steps"][number] => ({ ...to, command: "ADD" });
 
 /** An attachment from its ADD to its DEL. */
 async function life(version: string, chain: readonly string[]): Promise<Record<RuntimeCommand, StepAnswer>> {
@@ -85,15 +85,14 @@ async function life(version: string, chain: readonly string[]): Promise<Record<R
 async function run(
   cniVersion: string,
   chain: readonly string[],
-  steps: readonly Step[],
+  steps: Scenario["steps"],
 ): Promise<readonly StepAnswer[]> {
   const configuration = { cniVersion, name: "pods", plugins: chain.map((type) => ({ type })) };
-  const { stdout } = await sandbox.run([programs.driver], {
-    input: JSON.stringify({
-      ...{ through: "libcni", pluginFolders: programs.pluginFolders, cacheFolder: CACHE },
-      ...{ configuration, steps },
-    }),
-  });
+  const scenario: Scenario = {
+    ...{ through: "libcni", pluginFolders: programs.pluginFolders, cacheFolder: CACHE },
+    ...{ configuration, steps },
+  };
+  const { stdout } = await sandbox.run([programs.driver], { input: JSON.stringify(scenario) });
   return parseAnswers(stdout);
 }
 
