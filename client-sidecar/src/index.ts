@@ -1,4 +1,3 @@
 /** The client side of egress-nat: CNI plugin, node agent and installer. Public is only what the build and benchmarks need. */
 
 export { DriftWatch, type DriftWatchOptions } from "./agent/drift-watch.ts";
-export { type CompileOptions, compilePlugin } from "./cni/build.ts";

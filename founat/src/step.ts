@@ -16,7 +16,7 @@ export interface SysctlWrites {
 }
 
 /** Sysctls to read; the answer holds a line `path:value` for each that exists. */
-export interface SysctlReads {
+interface SysctlReads {
   readonly read: readonly string[];
   /** It is enough to know which ones exist: no process is started for it, and values are empty. */
   readonly presenceOnly?: boolean;

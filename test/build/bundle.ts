@@ -2,7 +2,7 @@ import { copyFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { build, type Plugin } from "esbuild";
-import { thirdPartyNotices } from "./notices.ts";
+import { heldFiles, thirdPartyNotices } from "./notices.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -94,10 +94,8 @@ export async function bundleProgram(entry: string, folder: string): Promise<void
     legalComments: "none",
     logLevel: "silent",
   });
-  const held = Object.values(metafile.outputs).flatMap(({ inputs }) =>
-    Object.entries(inputs).flatMap(([file, { bytesInOutput }]) => (bytesInOutput > 0 ? [file] : [])),
-  );
-  await writeFile(join(folder, "THIRD_PARTY_NOTICES"), await thirdPartyNotices(ROOT, held));
+  const notices = await thirdPartyNotices(ROOT, heldFiles(metafile));
+  await writeFile(join(folder, "THIRD_PARTY_NOTICES"), notices);
   await copyFile(join(ROOT, "LICENSE"), join(folder, "LICENSE"));
   // Node would otherwise parse the bundle twice to find out that it is an ES module.
   await writeFile(join(folder, "package.json"), '{"type":"module"}\n');

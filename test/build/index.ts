@@ -1,7 +1,12 @@
-import { join } from "node:path";
-import { compilePlugin } from "@egress-nat/client-sidecar";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { CNI_PLUGIN } from "@egress-nat/crds";
+import { CACHE_FOLDER } from "../system/cache.ts";
+import { withLock } from "../system/lock.ts";
 import { bundleProgram } from "./bundle.ts";
+import { thirdPartyNotices } from "./notices.ts";
+import { bundlePlugin, compilePlugin } from "./plugin.ts";
+import { type Architecture, Engine, HOST_ARCHITECTURE } from "./quickjs/engine.ts";
 import { bringUpToDate } from "./up-to-date.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -14,15 +19,23 @@ const PROGRAMS = [
   { workspace: "client-sidecar", entry: "src/main.ts" },
 ];
 
-/** The CNI plugin as it is put on nodes. */
-export const PLUGIN_EXECUTABLE = join(ROOT, "client-sidecar/dist/plugin", CNI_PLUGIN);
+/** The CNI plugin as it is put on nodes of one kind of processor. */
+function pluginExecutable(architecture: Architecture): string {
+  return join(ROOT, "client-sidecar/dist/plugin", architecture, CNI_PLUGIN);
+}
+
+/** The CNI plugin for this machine. */
+export const PLUGIN_EXECUTABLE = pluginExecutable(HOST_ARCHITECTURE);
 
 /**
  * Makes `dist/bundle` of every program, and the CNI plugin, as far as their sources have changed.
  *
+ * @param architectures of the nodes that the plugin is for
  * @returns what was built, empty when all was up to date
  */
-export async function buildPrograms(): Promise<readonly string[]> {
+export async function buildPrograms(
+  architectures: readonly Architecture[] = [HOST_ARCHITECTURE],
+): Promise<readonly string[]> {
   const steps = [
     ...PROGRAMS.map(({ workspace, entry }) => ({
       name: workspace,
@@ -31,21 +44,31 @@ export async function buildPrograms(): Promise<readonly string[]> {
       outputs: [join(ROOT, workspace, "dist/bundle/main.js")],
       run: () => bundleProgram(join(ROOT, workspace, entry), join(ROOT, workspace, "dist/bundle")),
     })),
-    {
-      name: "CNI plugin",
-      stamp: join(ROOT, "client-sidecar/dist/plugin.stamp"),
+    ...architectures.map((architecture) => ({
+      name: `CNI plugin for ${architecture}`,
+      stamp: join(ROOT, `client-sidecar/dist/plugin-${architecture}.stamp`),
       inputs: [
         join(ROOT, "client-sidecar/src/cni"),
         join(ROOT, "client-sidecar/src/state"),
         join(ROOT, "crds/src/names.ts"),
         ...toolchain(),
       ],
-      outputs: [PLUGIN_EXECUTABLE],
-      run: () => compilePlugin({ outfile: PLUGIN_EXECUTABLE }),
-    },
+      outputs: [pluginExecutable(architecture)],
+      run: () => buildPlugin(architecture),
+    })),
   ];
-  const ran = await Promise.all(steps.map(bringUpToDate));
+  // Stages of the tests that run side by side need the same.
+  await mkdir(CACHE_FOLDER, { recursive: true });
+  const ran = await withLock(join(CACHE_FOLDER, ".build.lock"), () => Promise.all(steps.map(bringUpToDate)));
   return steps.filter((_, index) => ran[index]).map(({ name }) => name);
+}
+
+async function buildPlugin(architecture: Architecture): Promise<void> {
+  const executable = pluginExecutable(architecture);
+  const script = await bundlePlugin();
+  await compilePlugin(script, executable, architecture);
+  const [packages, engine] = [await thirdPartyNotices(ROOT, script.files), await Engine.for(architecture)];
+  await writeFile(join(dirname(executable), "THIRD_PARTY_NOTICES"), packages + (await engine.notices()));
 }
 
 function toolchain(): string[] {

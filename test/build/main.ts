@@ -3,10 +3,11 @@ import { Command } from "commander";
 import { execa } from "execa";
 import { runCommand } from "../system/run-command.ts";
 import { buildPrograms } from "./index.ts";
+import { ARCHITECTURES } from "./quickjs/engine.ts";
 
 const program = new Command("npm run build --")
   .description(
-    "Builds type declarations and JavaScript of every workspace, the bundles of the programs and the CNI plugin.",
+    "Builds type declarations and JavaScript of every workspace, the bundles of the programs and the CNI plugin for amd64 and arm64.",
   )
   .action(async () => {
     const started = Date.now();
@@ -16,7 +17,7 @@ const program = new Command("npm run build --")
       stdio: "inherit",
       reject: false,
     });
-    const built = await buildPrograms();
+    const built = await buildPrograms(ARCHITECTURES);
     const { exitCode = 1 } = await types;
     process.exitCode = exitCode;
     const outcome =

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Metafile } from "esbuild";
 import { z } from "zod";
 
 const Person = z.union([z.string(), z.object({ name: z.string() }).transform(({ name }) => name)]);
@@ -16,11 +17,18 @@ const LICENCE_FILE = /^((un)?licen[cs]e|notice|copying)(\.|-|$)/i;
 
 const LICENCE_SECTION = /^(#+ *licen[cs]e|licen[cs]e\n-+)\s*$/im;
 
+/** The files that bundles hold parts of, relative to the checkout. */
+export function heldFiles({ outputs }: Metafile): readonly string[] {
+  return Object.values(outputs).flatMap(({ inputs }) =>
+    Object.entries(inputs).flatMap(([file, { bytesInOutput }]) => (bytesInOutput > 0 ? [file] : [])),
+  );
+}
+
 /**
  * The licences of the packages that a bundle holds parts of, each with its copyright lines.
  *
  * @param root the checkout
- * @param files what the bundle holds, relative to the checkout, as esbuild's metafile has it
+ * @param files what the bundle holds ({@link heldFiles})
  */
 export async function thirdPartyNotices(root: string, files: readonly string[]): Promise<string> {
   const folders = [...new Set(files.flatMap((file) => packageFolder(file) ?? []))].toSorted();

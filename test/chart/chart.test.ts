@@ -78,6 +78,7 @@ describe("the programs", () => {
         allowPrivilegeEscalation: false,
         readOnlyRootFilesystem: true,
         capabilities: { drop: ["ALL"] },
+        seccompProfile: { type: "RuntimeDefault" },
       });
     }
     const asRoot = containers.filter(({ securityContext }) => securityContext.runAsNonRoot !== true);

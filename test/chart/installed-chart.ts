@@ -26,17 +26,19 @@ export class InstalledChart {
   }
 
   /** Installs it in a namespace that is made for it. */
-  static async in(namespace: string): Promise<InstalledChart> {
+  static async in(namespace: string, values: object = {}): Promise<InstalledChart> {
     const folder = await mkdtemp(join(tmpdir(), "egress-nat-chart-"));
     const chart = new InstalledChart(namespace, await kubectlBinary(), folder);
     await chart.run(["create", "namespace", namespace]);
-    await chart.apply({});
+    await chart.apply(values);
     return chart;
   }
 
+  /** Of unknown fields and of what the API server warns of, nothing passes. */
   async apply(values: object): Promise<void> {
     const objects = (await render(values, this.namespace)).map((object) => stringify(object)).join("---\n");
-    const { all, exitCode } = await this.run(["apply", "-f", "-"], { input: objects });
+    const strict = ["--validate=strict", "--warnings-as-errors"];
+    const { all, exitCode } = await this.run(["apply", ...strict, "-f", "-"], { input: objects });
     if (exitCode !== 0) throw new Error(`cannot apply the chart: ${all}`);
   }
 

@@ -28,7 +28,7 @@ export const ClusterOptions = z.object({
 });
 export type ClusterOptions = z.infer<typeof ClusterOptions>;
 
-export interface BothFamilies {
+interface BothFamilies {
   readonly ipv4: string;
   readonly ipv6: string;
 }
@@ -52,7 +52,7 @@ export interface Leg {
   readonly addresses: readonly string[];
 }
 
-export interface InternetPlan {
+interface InternetPlan {
   readonly netns: string;
   /** Outside every private range. */
   readonly wide: BothFamilies;

@@ -18,7 +18,7 @@ import { type ImageTarball, nodeDisk } from "./node-disk.ts";
 import { type ClusterOptions, type ClusterPlan, planCluster, planControlPlane } from "./plan.ts";
 
 /** How progress is shown: `default` redraws a terminal, `simple` writes lines, `silent` nothing. */
-export type Renderer = "default" | "simple" | "silent";
+type Renderer = "default" | "simple" | "silent";
 
 export interface UpOptions extends ClusterOptions {
   /** The images that the nodes start with; called while other things are being built. */

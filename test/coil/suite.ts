@@ -1,17 +1,14 @@
 import { cp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
-import { z } from "zod";
 import { cachedFolder, contentHash } from "../system/cache.ts";
 import { needCommands } from "../system/debian-packages.ts";
-import { TestBedError } from "../system/failure.ts";
+import { goModule, runGo } from "../system/go-module.ts";
 import { goProgram } from "../system/go-program.ts";
 
 const MODULE = "github.com/cybozu-go/coil/v2";
 const PATCHES = join(import.meta.dirname, "patches");
 const DOCKERFILE = join(import.meta.dirname, "image/Dockerfile");
-
-const Download = z.object({ Dir: z.string(), Version: z.string() });
 
 /** coil's end-to-end suite, built. */
 export interface CoilSuite {
@@ -28,13 +25,11 @@ export interface CoilSuite {
  * Builds coil's own end-to-end suite from its Go module, with the patches that stand beside this file: each is a
  * difference that docs/coil.md names.
  *
- * @throws TestBedError `go-build-failed`
+ * @throws TestBedError `go-failed`
  */
 export async function coilSuite(): Promise<CoilSuite> {
   await needCommands(["patch"]);
-  const { Dir: source, Version: version } = Download.parse(
-    JSON.parse(await go(["mod", "download", "-json", MODULE], import.meta.dirname)),
-  );
+  const { folder: source, version } = await goModule(import.meta.dirname, MODULE);
   const patches = (await readdir(PATCHES)).toSorted().map((file) => join(PATCHES, file));
   const pause = await goProgram({ name: "pause", folder: join(import.meta.dirname, "../images/pause") });
   const key = `${version}-${await contentHash({ files: [...patches, DOCKERFILE, pause] })}`;
@@ -44,8 +39,8 @@ export async function coilSuite(): Promise<CoilSuite> {
     // Those of the module cache are for reading only.
     await execa("chmod", ["-R", "u+w", module]);
     for (const file of patches) await execa("patch", ["--strip=1", `--input=${file}`], { cwd: module });
-    await go(["test", "-c", "-o", join(draft, "suite"), "./e2e"], module);
-    await go(["build", "-o", join(draft, "image/echotest"), "./e2e/echo-server"], module);
+    await runGo(["test", "-c", "-o", join(draft, "suite"), "./e2e"], module);
+    await runGo(["build", "-o", join(draft, "image/echotest"), "./e2e/echo-server"], module);
     await cp(DOCKERFILE, join(draft, "image/Dockerfile"));
     await cp(pause, join(draft, "image/pause"));
     await cp(join(module, "e2e/manifests"), join(draft, "manifests"), { recursive: true });
@@ -53,10 +48,4 @@ export async function coilSuite(): Promise<CoilSuite> {
   });
   const image = join(folder, "image");
   return { folder, program: join(folder, "suite"), echotest: join(image, "echotest"), image };
-}
-
-async function go(args: readonly string[], cwd: string): Promise<string> {
-  const result = await execa("go", args, { cwd, env: { CGO_ENABLED: "0", GOWORK: "off" }, reject: false });
-  if (!result.failed) return result.stdout;
-  throw new TestBedError("go-build-failed", `go ${args.join(" ")} failed in ${cwd}:\n${result.stderr}`);
 }

@@ -15,7 +15,7 @@ export interface Example {
 }
 
 /** One line of the closing table. */
-export interface Row {
+interface Row {
   readonly pod: string;
   readonly node: string;
   readonly gateway: string;

@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { settingsFrom } from "../e2e/kit/settings.ts";
 
-const CASES = settingsFrom(process.env).long ? 100_000 : 2_000;
+const { long } = settingsFrom(process.env);
+
+const CASES = long ? 100_000 : 2_000;
+
+/** For a decoder that is a process for each case. */
+export const PROCESS_CASES = long ? 10_000 : 500;
 
 /** For tests whose decoder is a server: 100,000 connections take minutes. */
 export const FUZZ_TIMEOUT_MS = 900_000;
@@ -42,13 +47,15 @@ function hostileBytes(known: readonly Uint8Array[]): fc.Arbitrary<Uint8Array> {
  *
  * @param known messages that the decoder takes; most cases are changes of these
  * @param decode throws when the decoder does what it must not
+ * @param numRuns how many cases
  */
 export async function fuzzBytes(
   known: readonly Uint8Array[],
   decode: (bytes: Uint8Array) => void | Promise<void>,
+  numRuns = CASES,
 ): Promise<void> {
   await fc.assert(
     fc.asyncProperty(hostileBytes(known), async (bytes) => decode(bytes)),
-    { numRuns: CASES },
+    { numRuns },
   );
 }

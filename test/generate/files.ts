@@ -4,11 +4,13 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type GeneratedFile, generatedFiles } from "@egress-nat/crds/generate";
 import { plainYaml } from "../chart/plain-yaml.ts";
+import { chartReadme } from "../chart/values-table.ts";
+import { cniMatrix } from "../cni/document.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
 /** In this order: the plain YAML holds the definitions that lie in the chart's folder. */
-const GENERATORS = [generatedFiles, plainYaml];
+const GENERATORS = [generatedFiles, plainYaml, chartReadme, cniMatrix];
 
 /** Those of the generated files that the disk holds differently, or not at all. */
 export async function outdatedFiles(): Promise<readonly GeneratedFile[]> {

@@ -10,8 +10,9 @@ interface Options {
 
 const program = new Command("npm run generate --")
   .description(
-    `Writes crds/crds, the Helm chart's copy of it and docs/api.md, from the zod schemas in crds/src, and the plain YAML in \
-config/kustomize, from the chart.`,
+    `Writes crds/crds, the Helm chart's copy of it and docs/api.md, from the zod schemas in crds/src, the plain YAML in \
+config/kustomize and the table of values in the chart's README, from the chart, and the tables of docs/cni.md, from the \
+cases in test/cni.`,
   )
   .option("--check", "write nothing; fail when a file would change", false)
   .option("--pod-template <openapi>", "also renew the schema of pod templates from that file")

@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { HOST_ARCHITECTURE } from "../build/quickjs/engine.ts";
 import { contentHash, exists } from "../system/cache.ts";
 import { dockerfileImage } from "./dockerfile-image.ts";
 import type { CachedImage } from "./image.ts";
@@ -17,7 +18,7 @@ export async function productImage(
   base: CachedImage,
 ): Promise<CachedImage> {
   const name = `${image}:test`;
-  const folders = [join(workspace, "dist/bundle"), join(workspace, "dist/plugin")];
+  const folders = [join(workspace, "dist/bundle"), join(workspace, "dist/plugin", HOST_ARCHITECTURE)];
   const files = [join(workspace, "Dockerfile"), ...(await Promise.all(folders.map(filesBelow))).flat()];
   const names = files.map((file) => relative(workspace, file));
   const key = await contentHash({ texts: [base.digest, ...names], files });

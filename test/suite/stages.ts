@@ -29,7 +29,7 @@ export const STAGES: Plan = [
     vitestStage("datapath", "against a real kernel, in a virtual machine"),
   ],
   [
-    { name: "lint", summary: "types, format, lint rules, generated files", run: lint },
+    { name: "lint", summary: "types, format, lint rules, what nobody uses, generated files", run: lint },
     e2eStage("the installed product on a real cluster", { exclude: AT_NIGHT }),
   ],
 ];
@@ -51,11 +51,27 @@ export const NIGHTLY_STAGES: Plan = [
       environment: { E2E_LENGTH: "long" },
       only: [".fuzz.test.ts"],
     }),
+    vitestStage("unit", "the CNI plugin for arm64, emulated", {
+      name: "arm64",
+      environment: { PLUGIN_ARCHITECTURE: "arm64" },
+      only: ["/plugin.test.ts"],
+    }),
     vitestStage("datapath", "programs whose ports are held, at length", {
       name: "hostile",
       environment: { E2E_LENGTH: "long" },
       only: ["/hostile/"],
     }),
+  ],
+  [
+    vitestStage(
+      "datapath",
+      "chains of upstream's CNI plugins with egress-nat, all versions, runtimes and places",
+      {
+        name: "cni-chains",
+        environment: { E2E_LENGTH: "long" },
+        only: ["/cni/"],
+      },
+    ),
   ],
   [
     vitestStage("api", "against a real apiserver, at length", {
@@ -80,6 +96,7 @@ async function lint(context: StageContext): Promise<Tally> {
     [
       { title: "format and lint rules", command: ["biome", "check", ...(fix ? ["--write"] : []), "."] },
       { title: "promises", command: ["oxlint", "--type-aware", ...(fix ? ["--fix"] : [])] },
+      { title: "what nobody uses", command: ["knip", "--no-progress", "--treat-config-hints-as-errors"] },
       {
         title: "generated files",
         command: [...NODE, "test/generate/main.ts", ...(fix ? [] : ["--check"])],

@@ -7,6 +7,7 @@ import { withLock } from "./lock.ts";
 
 /** The commands that the test bed runs, and the Debian packages that hold them. */
 const PACKAGE_OF = {
+  "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
   busybox: "busybox-static",
   buildah: "buildah",
   containerd: "containerd",
@@ -18,6 +19,7 @@ const PACKAGE_OF = {
   iperf3: "iperf3",
   iptables: "iptables",
   jq: "jq",
+  gcc: "gcc",
   "mkfs.ext4": "e2fsprogs",
   mmdebstrap: "mmdebstrap",
   modprobe: "kmod",
@@ -26,14 +28,18 @@ const PACKAGE_OF = {
   openssl: "openssl",
   patch: "patch",
   ping: "iputils-ping",
+  pip3: "python3-pip",
   python3: "python3",
+  "qemu-aarch64": "qemu-user",
   "qemu-system-x86_64": "qemu-system-x86",
+  "qemu-x86_64": "qemu-user",
   runc: "runc",
   setpriv: "util-linux",
   socat: "socat",
   strace: "strace",
   sysctl: "procps",
   unzip: "unzip",
+  "x86_64-linux-gnu-gcc": "gcc-x86-64-linux-gnu",
 } as const;
 
 export type Command = keyof typeof PACKAGE_OF;

@@ -25,15 +25,31 @@ export interface GoProgram {
  * @throws TestBedError `go-missing`, `go-too-old`, `go-build-failed`
  */
 export async function goProgram(program: GoProgram): Promise<string> {
+  return join(await builtFolder(program, (folder) => ["-o", join(folder, program.name), "."]), program.name);
+}
+
+/**
+ * As {@link goProgram}, with the tools that go.mod names: main packages of other modules.
+ *
+ * @returns the folder of the executables, each named for the last part of its package's path
+ */
+export async function goProgramAndTools(program: GoProgram): Promise<string> {
+  return builtFolder(program, (folder) => ["-o", `${folder}/`, ".", "tool"]);
+}
+
+/** @param target arguments of `go build`: where to, and which packages */
+async function builtFolder(
+  program: GoProgram,
+  target: (folder: string) => readonly string[],
+): Promise<string> {
   const modFile = program.modFile ?? "go.mod";
   const goMod = await readFile(join(program.folder, modFile), "utf8");
   const version = program.versionOf === undefined ? "0" : requiredVersion(goMod, program.versionOf);
   const linkerFlags = ["-s", "-w", ...(program.linkerFlags?.(version) ?? [])].join(" ");
   const files = (await filesIn(program.folder)).filter((file) => isOf(modFile, file));
   const hash = await contentHash({ texts: [linkerFlags], files });
-  const folder = await cachedFolder(program.name, `${version}-${hash}`, async (draft) => {
+  return cachedFolder(program.name, `${version}-${hash}`, async (draft) => {
     await checkGo();
-    const output = join(draft, program.name);
     // The linker leaves debug information out (-w); not to write it at all takes a tenth off the compiler's time.
     const compilerFlags = "-gcflags=all=-dwarf=false";
     const build = await execa(
@@ -44,9 +60,7 @@ export async function goProgram(program: GoProgram): Promise<string> {
         `-modfile=${modFile}`,
         compilerFlags,
         `-ldflags=${linkerFlags}`,
-        "-o",
-        output,
-        ".",
+        ...target(draft),
       ],
       {
         cwd: program.folder,
@@ -59,7 +73,6 @@ export async function goProgram(program: GoProgram): Promise<string> {
       throw new TestBedError("go-build-failed", `go build of ${program.folder} failed:\n${build.all}`);
     }
   });
-  return join(folder, program.name);
 }
 
 /** Whether a program of that go.mod is made from a file. */

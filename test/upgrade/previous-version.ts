@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
@@ -13,7 +13,7 @@ const IMAGES =
   "import { imageTarballs } from './test/images/index.ts'; console.log(JSON.stringify(await imageTarballs()));";
 const Tarballs = z.array(z.object({ name: z.string(), file: z.string(), digest: z.string() }));
 
-/** The product as it was at another commit, built with the dependencies of this one. */
+/** The product as it was at another commit, built with the dependencies that it had. */
 export class PreviousVersion implements AsyncDisposable {
   readonly #folder: string;
 
@@ -45,11 +45,14 @@ export class PreviousVersion implements AsyncDisposable {
 
   /** As `imageTarballs()` of that commit makes them. */
   async images(): Promise<readonly ImageTarball[]> {
-    await this.#linkDependencies();
+    const [theirs, ours] = await Promise.all(
+      [this.#folder, ROOT].map((root) => readFile(join(root, "package-lock.json"), "utf8")),
+    );
+    if (theirs === ours) await this.#linkDependencies();
+    else await execa("npm", ["ci", "--ignore-scripts"], { cwd: this.#folder });
     const { stdout } = await execa("node", ["--conditions=source", "--input-type=module", "--eval", IMAGES], {
       cwd: this.#folder,
       preferLocal: true,
-      localDir: ROOT,
     });
     return Tarballs.parse(JSON.parse(stdout.split("\n").at(-1) ?? ""));
   }

@@ -49,7 +49,7 @@ export interface VirtualMachineOptions {
   readonly execPort?: number;
 }
 
-export interface Tap {
+interface Tap {
   readonly name: string;
   readonly mac: string;
 }
@@ -183,7 +183,7 @@ function inNetnsOfItsOwn(command: readonly string[]): readonly string[] {
 }
 
 /** The QEMU command of a machine: plain data in, plain data out. */
-export function qemuCommand(
+function qemuCommand(
   options: VirtualMachineOptions,
   kit: VirtualMachineKit,
   accelerator: Accelerator,

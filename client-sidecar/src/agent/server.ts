@@ -15,7 +15,7 @@ const MAX_REQUEST_LENGTH = 1 << 20;
  *
  * @throws CniError
  */
-export type Handler = (request: AgentRequest, signal: AbortSignal) => Promise<void>;
+type Handler = (request: AgentRequest, signal: AbortSignal) => Promise<void>;
 
 export interface ServerOptions {
   readonly socketPath: string;

@@ -1,5 +1,5 @@
-import type { NodeState } from "../state/node-state.ts";
 import { type Attachment, recordId } from "../state/record-id.ts";
+import type { StateFolder } from "../state/state-folder.ts";
 import { AGENT_REMEDY } from "./agent-call.ts";
 import { CniError, CniErrorCode } from "./error.ts";
 
@@ -11,7 +11,7 @@ import { CniError, CniErrorCode } from "./error.ts";
  * @throws CniError 11, 4 where the attachment is there already
  */
 export function assertFree(
-  state: Pick<NodeState, "isTrusted" | "hasRecord">,
+  state: Pick<StateFolder, "isTrusted" | "hasRecord">,
   attachment: Attachment,
   addresses: readonly string[],
 ): void {

@@ -3,7 +3,7 @@
 import { CniError, CniErrorCode } from "./error.ts";
 import { isName, NAME_RULE } from "./name.ts";
 
-export const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"] as const;
+const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"] as const;
 export type Command = (typeof COMMANDS)[number];
 
 /** `CNI_*` variables, as the container runtime sets them. */
@@ -68,7 +68,7 @@ export function parseNetns(environment: Environment): string {
 }
 
 /**
- * @throws CniError 4 when CNI_PATH is missing, which GC and STATUS must have
+ * @throws CniError 4 when CNI_PATH is missing, which GC must have
  */
 export function assertPath(environment: Environment): void {
   if ((environment.CNI_PATH ?? "") !== "") return;

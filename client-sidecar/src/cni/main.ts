@@ -1,5 +1,5 @@
-/** Entry of the compiled plugin. */
+/** Entry of the plugin. */
 
 import { execute } from "./execution.ts";
 
-await execute();
+execute();

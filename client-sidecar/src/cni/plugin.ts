@@ -1,15 +1,13 @@
 /** The CNI plugin: decides from the configuration whether the pod concerns this product, and if so asks the node agent. */
 
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import {
   AGENT_SOCKET,
   CLIENT_ANNOTATION_PREFIX,
   GATEWAY_ANNOTATION,
   RUN_DIRECTORY,
 } from "@egress-nat/crds/names";
-import { NODE_LOCATIONS, NodeState, type StateLocations } from "../state/node-state.ts";
 import { type Attachment, shortened } from "../state/record-id.ts";
+import { StateFolder, type StateLocations } from "../state/state-folder.ts";
 import { AGENT_REMEDY, callAgent } from "./agent-call.ts";
 import {
   type Annotations,
@@ -22,6 +20,7 @@ import {
 } from "./configuration.ts";
 import { CniError, CniErrorCode, messageOf } from "./error.ts";
 import { assertFree } from "./free-address.ts";
+import { host } from "./host.ts";
 import {
   assertPath,
   type Command,
@@ -61,18 +60,14 @@ export interface Outcome {
  * @param stdin the network configuration
  * @param locations of the state shared with the agent, and of the agent's socket
  */
-export async function runPlugin(
-  environment: Environment,
-  stdin: string,
-  locations: StateLocations = NODE_LOCATIONS,
-): Promise<Outcome> {
+export function runPlugin(environment: Environment, stdin: string, locations: StateLocations): Outcome {
   let version: string = CURRENT_VERSION;
   try {
     const command = parseCommand(environment);
     const configuration = readConfiguration(command, stdin);
     const stated = configuration.cniVersion;
     if (typeof stated === "string") version = stated;
-    const result = await new Plugin(environment, configuration, locations).run(command);
+    const result = new Plugin(environment, configuration, locations).run(command);
     return { exitCode: 0, stdout: result === undefined ? "" : `${JSON.stringify(result)}\n` };
   } catch (error) {
     return errorOutcome(error, version);
@@ -92,17 +87,17 @@ function readConfiguration(command: Command, stdin: string): JsonObject {
 class Plugin {
   readonly #environment: Environment;
   readonly #configuration: JsonObject;
-  readonly #state: NodeState;
+  readonly #state: StateFolder;
   readonly #socketPath: string;
 
   constructor(environment: Environment, configuration: JsonObject, locations: StateLocations) {
     this.#environment = environment;
     this.#configuration = configuration;
-    this.#state = new NodeState(locations);
-    this.#socketPath = join(locations.runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length));
+    this.#state = new StateFolder(locations, host);
+    this.#socketPath = `${locations.runDirectory}${AGENT_SOCKET.slice(RUN_DIRECTORY.length)}`;
   }
 
-  async run(command: Command): Promise<JsonObject | undefined> {
+  run(command: Command): JsonObject | undefined {
     if (command === "VERSION") return this.#version();
     if (command === "DEL") return this.#delete();
     assertVersion(configurationVersion(this.#configuration), command);
@@ -116,7 +111,6 @@ class Plugin {
         assertPath(this.#environment);
         return this.#collectGarbage(network);
       case "STATUS":
-        assertPath(this.#environment);
         return this.#status();
     }
   }
@@ -128,7 +122,7 @@ class Plugin {
     };
   }
 
-  async #add(network: string): Promise<JsonObject> {
+  #add(network: string): JsonObject {
     const containerId = parseContainerId(this.#environment);
     const netns = parseNetns(this.#environment);
     const ifname = parseIfname(this.#environment);
@@ -138,7 +132,7 @@ class Plugin {
     assertFree(this.#state, { network, containerId, ifname }, addresses);
     const concerns = annotations === undefined ? undefined : concerning(annotations);
     if (concerns !== undefined && Object.keys(concerns).length === 0) {
-      await this.#mention(pod, annotations);
+      this.#mention(pod, annotations);
       return value;
     }
     if (pod === undefined) {
@@ -150,21 +144,25 @@ class Plugin {
       );
     }
     const request = { operation: "add", network, containerId, netns, ifname, pod, addresses } as const;
-    await this.#askForAdd(concerns === undefined ? request : { ...request, annotations: concerns });
-    await this.#mention(pod, annotations);
+    this.#askForAdd(concerns === undefined ? request : { ...request, annotations: concerns });
+    this.#mention(pod, annotations);
     return value;
   }
 
   /** No pod is held up by it: an agent that does not answer says nothing. */
-  async #mention(pod: PodReference | undefined, annotations: Annotations = {}): Promise<void> {
+  #mention(pod: PodReference | undefined, annotations: Annotations = {}): void {
     const keys = Object.keys(annotations).filter(isLookalike);
     if (pod === undefined || keys.length === 0) return;
-    await this.#call({ operation: "mention", pod, keys }, MENTION_TIMEOUT_MS).catch(() => undefined);
+    try {
+      this.#call({ operation: "mention", pod, keys }, MENTION_TIMEOUT_MS);
+    } catch {
+      // It will be told of the next such pod.
+    }
   }
 
-  async #askForAdd(request: AddRequest): Promise<void> {
+  #askForAdd(request: AddRequest): void {
     const what = request.annotations === undefined ? "may be" : "is";
-    await this.#ask(
+    this.#ask(
       request,
       ADD_TIMEOUT_MS,
       `pod ${podName(request.pod)} ${what} a client or gateway of an Egress`,
@@ -172,24 +170,31 @@ class Plugin {
   }
 
   /** Always succeeds: where the agent does not answer, the addresses stay out of use until it has withdrawn them. */
-  async #delete(): Promise<undefined> {
-    await Promise.all(this.#records().map((record) => this.#end(record)));
+  #delete(): undefined {
+    this.#end(this.#records());
   }
 
-  async #end(record: string): Promise<void> {
-    try {
-      await this.#call({ operation: "delete", record }, DELETE_TIMEOUT_MS);
-    } catch {
+  /** An agent that has not answered once is asked no more. */
+  #end(records: readonly string[]): void {
+    let answers = true;
+    for (const record of records) {
+      try {
+        if (answers) {
+          this.#call({ operation: "delete", record }, DELETE_TIMEOUT_MS);
+          continue;
+        }
+      } catch (error) {
+        answers = error instanceof CniError;
+      }
       this.#state.removeRecord(record);
     }
   }
 
-  async #check(): Promise<undefined> {
+  #check(): undefined {
     const netns = parseNetns(this.#environment);
-    parseIfname(this.#environment);
     const { addresses } = previousResult(this.#configuration);
     const records = this.#records();
-    if (!existsSync(netns)) {
+    if (!host.exists(netns)) {
       throw new CniError(
         CniErrorCode.unknownContainer,
         `there is no network namespace ${netns}`,
@@ -199,7 +204,7 @@ class Plugin {
     if (records.length === 0) this.#assertNoClient(addresses);
     for (const record of records) {
       const request = { operation: "check", record, netns, addresses } as const;
-      await this.#ask(request, CHECK_TIMEOUT_MS, "the pod is a client of an Egress");
+      this.#ask(request, CHECK_TIMEOUT_MS, "the pod is a client of an Egress");
     }
   }
 
@@ -217,13 +222,13 @@ class Plugin {
   }
 
   /** The clients of other networks are the business of their own GC. */
-  async #collectGarbage(network: string): Promise<undefined> {
+  #collectGarbage(network: string): undefined {
     const valid = validAttachments(this.#configuration);
     const stale = this.#state.recordIds().filter((id) => {
       const record = this.#state.attachment(id);
       return record.network === shortened(network) && !valid.some((kept) => mayBeSame(kept, record));
     });
-    await Promise.all(stale.map((record) => this.#end(record)));
+    this.#end(stale);
   }
 
   /**
@@ -242,22 +247,18 @@ class Plugin {
     }
   }
 
-  /** Of the attachment that DEL or CHECK names. What the runtime does not tell of it excludes none. */
+  /** Of the attachment that DEL or CHECK names. A configuration that names no network excludes none. */
   #records(): readonly string[] {
     const containerId = parseContainerId(this.#environment);
-    const { CNI_IFNAME: ifname = "" } = this.#environment;
+    const ifname = parseIfname(this.#environment);
     const { name: network } = this.#configuration;
-    const named: Partial<Attachment> = {
-      containerId,
-      ...(ifname !== "" && { ifname }),
-      ...(typeof network === "string" && { network }),
-    };
+    const named = { containerId, ifname, ...(typeof network === "string" && { network }) };
     return this.#state.recordIdsOf(containerId).filter((id) => mayBeSame(this.#state.attachment(id), named));
   }
 
-  async #ask(request: AgentRequest, timeoutMs: number, why: string): Promise<void> {
+  #ask(request: AgentRequest, timeoutMs: number, why: string): void {
     try {
-      await this.#call(request, timeoutMs);
+      this.#call(request, timeoutMs);
     } catch (error) {
       if (error instanceof CniError) throw error;
       throw new CniError(
@@ -269,8 +270,8 @@ class Plugin {
     }
   }
 
-  async #call(request: AgentRequest, timeoutMs: number): Promise<void> {
-    await callAgent(this.#socketPath, request, timeoutMs);
+  #call(request: AgentRequest, timeoutMs: number): void {
+    callAgent(this.#socketPath, request, timeoutMs);
   }
 }
 

@@ -17,7 +17,7 @@ export interface AddRequest {
   readonly annotations?: Annotations;
 }
 
-export interface DeleteRequest {
+interface DeleteRequest {
   readonly operation: "delete";
   /** Id of the client's record. */
   readonly record: string;
@@ -33,7 +33,7 @@ export interface CheckRequest {
 }
 
 /** A pod has annotations that look as if they were meant for this product: somebody should hear of it. */
-export interface MentionRequest {
+interface MentionRequest {
   readonly operation: "mention";
   readonly pod: PodReference;
   /** Keys of the annotations. */

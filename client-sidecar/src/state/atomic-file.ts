@@ -1,8 +1,14 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fchmodSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
-
-/** Temporary files begin with a dot: whoever lists a directory leaves them out by this. */
-export const isTemporary = (file: string): boolean => file.startsWith(".");
 
 /**
  * Writes a file so that a reader, or whoever looks after a crash, sees the old content or the new one, never a part.
@@ -10,7 +16,7 @@ export const isTemporary = (file: string): boolean => file.startsWith(".");
  * @param path its directory is made when missing
  * @param mode of the file; the default lets only its owner read it
  */
-export function writeFileAtomically(path: string, content: string, mode = 0o600): void {
+export function writeFileAtomically(path: string, content: string | Uint8Array, mode = 0o600): void {
   const directory = dirname(path);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const temporary = join(directory, `.${basename(path)}.${process.pid}`);
@@ -34,9 +40,11 @@ export function syncDirectory(directory: string): void {
   }
 }
 
-function writeDurably(path: string, content: string, mode: number): void {
+/** The file is closed before it gets its name: one that is open for writing cannot be executed. */
+function writeDurably(path: string, content: string | Uint8Array, mode: number): void {
   const descriptor = openSync(path, "w", mode);
   try {
+    fchmodSync(descriptor, mode);
     writeFileSync(descriptor, content);
     fsyncSync(descriptor);
   } finally {

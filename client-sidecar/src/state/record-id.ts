@@ -1,5 +1,8 @@
 /** The name of a client's record: CNI identifies an attachment by its network's name, CNI_CONTAINERID and CNI_IFNAME. */
 
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
+
 /** One interface of one container in one network. */
 export interface Attachment {
   /** `name` of the network configuration; absent where an earlier version has not kept it. */
@@ -27,8 +30,8 @@ export function recordId({ network, containerId, ifname }: Attachment): string {
 /** What stands for a container's id or a network's name in the name of a record: itself, or its digest where it is long. */
 export function shortened(name: string): string {
   if (encoded(name).length <= MAX_NAME_BYTES) return name;
-  // Hardly ever needed, and to load it costs each execution of the plugin.
-  return process.getBuiltinModule("node:crypto").createHash("sha256").update(name).digest("hex");
+  const bytes = Uint8Array.from(encoded(name), (letter) => letter.charCodeAt(0));
+  return bytesToHex(sha256(bytes));
 }
 
 function encoded(name: string): string {

@@ -2,20 +2,32 @@ import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { compilePlugin } from "../cni/build.ts";
+import { bundlePlugin, compilePlugin } from "../../../test/build/plugin.ts";
+import { testedProcessor } from "../../../test/build/tested-processor.ts";
 
 /** The compiled plugin, run as a container runtime runs it; but that the node's state is in a folder of the test's. */
 export class CompiledPlugin {
-  readonly #folder = mkdtempSync(join(tmpdir(), "egress-nat-plugin-"));
-  readonly file = join(this.#folder, "egress-nat");
+  readonly #folder: string;
+  readonly #command: readonly string[];
+
+  private constructor(folder: string, command: readonly string[]) {
+    this.#folder = folder;
+    this.#command = command;
+  }
 
   static async compile(): Promise<CompiledPlugin> {
-    const plugin = new CompiledPlugin();
-    await compilePlugin({
-      outfile: plugin.file,
-      entry: join(import.meta.dirname, "plugin-under-test.ts"),
-    });
-    return plugin;
+    const folder = mkdtempSync(join(tmpdir(), "egress-nat-plugin-"));
+    const file = join(folder, "egress-nat");
+    const { architecture, emulator } = await testedProcessor();
+    const script = await bundlePlugin(join(import.meta.dirname, "plugin-under-test.ts"));
+    await compilePlugin(script, file, architecture);
+    return new CompiledPlugin(folder, [...emulator, file]);
+  }
+
+  /** What starts it: an executable, and what to pass to that. */
+  get command(): readonly [string, ...string[]] {
+    const [file = "", ...args] = this.#command;
+    return [file, ...args];
   }
 
   /**
@@ -29,7 +41,8 @@ export class CompiledPlugin {
   ): Promise<{ readonly exitCode: number; readonly result: unknown }> {
     return new Promise((resolve) => {
       const env = { ...environment, FOLDER: folder };
-      const child = execFile(this.file, { env }, (error, stdout) =>
+      const [file, ...args] = this.command;
+      const child = execFile(file, args, { env }, (error, stdout) =>
         resolve({
           exitCode: error === null ? 0 : 1,
           result: stdout === "" ? undefined : JSON.parse(stdout),

@@ -27,13 +27,13 @@ import { guardTable } from "./guard.ts";
 import { type Mark, markOfReplies } from "./mark.ts";
 
 /** Of routes to the probe addresses of Egresses. */
-export const PROBE_TABLE = 116;
+const PROBE_TABLE = 116;
 /** Of routes to narrow destinations (private external networks). */
-export const NARROW_TABLE = 117;
+const NARROW_TABLE = 117;
 /** Of routes to wide destinations (the Internet). */
-export const WIDE_TABLE = 118;
+const WIDE_TABLE = 118;
 /** Of what is asked when a table has no route to a destination of its own any more, because its link is down or gone. */
-export const DEAD_END_TABLES = { [NARROW_TABLE]: 119, [WIDE_TABLE]: 120 } as const;
+const DEAD_END_TABLES = { [NARROW_TABLE]: 119, [WIDE_TABLE]: 120 } as const;
 
 /** All whose routes are the plan's, and nobody else's. */
 export const CLIENT_TABLES: readonly number[] = [

@@ -13,7 +13,7 @@ import { PASSED_MARK } from "./marks.ts";
 import { gatewayTable } from "./table.ts";
 
 /** Routes to clients. */
-export const CLIENTS_TABLE = 118;
+const CLIENTS_TABLE = 118;
 
 /** The tables in which a gateway has routes. */
 export const GATEWAY_TABLES: readonly number[] = [CLIENTS_TABLE, LOCAL_TABLE];

@@ -50,7 +50,7 @@ export const DROP_REASONS = [
   /** Would have left as it came, with a client's address. */
   "untranslated",
 ] as const;
-export type DropReason = (typeof DROP_REASONS)[number];
+type DropReason = (typeof DROP_REASONS)[number];
 
 function drop(reason: DropReason): string {
   return `counter name ${reason} drop`;

@@ -24,10 +24,10 @@ const ENCODING = "latin1";
 export const NONCE_BYTES = 16;
 
 /** The longest value: a 64-bit number in decimal. */
-export const MAX_VALUE_BYTES = 20;
+const MAX_VALUE_BYTES = 20;
 
 /** The longest key: far more than a UID's 36 characters. */
-export const MAX_KEY_BYTES = 128;
+const MAX_KEY_BYTES = 128;
 
 /** What a datagram may hold on a path of the smallest MTU of IPv6 (1280), headers taken off. */
 export const MAX_DATAGRAM_BYTES = 1200;

@@ -4,10 +4,10 @@ import type { Family } from "../family.ts";
 import type { FouPortState, LinkState, NetworkState } from "./state.ts";
 
 /** IP protocol numbers of what FoU carries here: IPv4 in IPv4, IPv6 in IPv6. */
-export const TUNNEL_PROTOCOLS: Readonly<Record<Family, number>> = { ipv4: 4, ipv6: 41 };
+const TUNNEL_PROTOCOLS: Readonly<Record<Family, number>> = { ipv4: 4, ipv6: 41 };
 
 /** What the tunnel's headers take of the uplink's MTU, in bytes: outer IP and UDP. */
-export const TUNNEL_OVERHEAD_BYTES: Readonly<Record<Family, number>> = { ipv4: 28, ipv6: 48 };
+const TUNNEL_OVERHEAD_BYTES: Readonly<Record<Family, number>> = { ipv4: 28, ipv6: 48 };
 
 /** The least that a link may have: RFC 791, RFC 8200 section 5. */
 const MIN_MTU: Readonly<Record<Family, number>> = { ipv4: 68, ipv6: 1280 };
@@ -61,7 +61,7 @@ export function linkName({ family, sourcePortAuto, remote, receiving }: TunnelLi
  */
 export const LINK_GROUP = { peer: 118, open: 119 } as const;
 
-export function linkGroup({ remote }: TunnelLinkKey): number {
+function linkGroup({ remote }: TunnelLinkKey): number {
   return remote === undefined ? LINK_GROUP.open : LINK_GROUP.peer;
 }
 
@@ -104,7 +104,7 @@ export function tunnelLink(
  * checksum that is still to be filled in (local checksum offload), and its NAT then takes the packet for one whose
  * outer checksum is still to be filled in: what a Service redirects arrives with a wrong checksum and is dropped.
  */
-export function addLinkCommand(link: TunnelLink): string {
+function addLinkCommand(link: TunnelLink): string {
   const { family, sourcePortAuto, port, local, uplink, remote } = link;
   const kind = family === "ipv4" ? "type ipip" : "type ip6tnl mode ip6ip6";
   const addresses = `local ${local} remote ${remote ?? (family === "ipv4" ? "any" : "::")}`;

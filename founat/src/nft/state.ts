@@ -28,7 +28,7 @@ export interface NftChainState {
   readonly rules: readonly NftRuleState[];
 }
 
-export interface NftRuleState {
+interface NftRuleState {
   readonly comment: string;
   /** As this nft prints it. */
   readonly body: string;

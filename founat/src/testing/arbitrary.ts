@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { formatAddress, lastAddress, parseCidr } from "../cidr.ts";
 
 /** IPv4 prefixes of few distinct bits, so that they nest, touch and repeat. */
-export const prefix = fc
+const prefix = fc
   .tuple(
     fc.constantFrom(10, 11, 100, 128, 192, 203),
     fc.constantFrom(0, 1, 168, 255),

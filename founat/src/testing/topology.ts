@@ -6,7 +6,7 @@ import type { Family } from "../family.ts";
 import { type Kernel, kernelThrough } from "../kernel.ts";
 
 /** The network namespaces: pods on a node's bridge, the node itself, and what is outside. */
-export const NAMESPACES = ["client", "neighbour", "gateway", "stranger", "router", "internet"] as const;
+const NAMESPACES = ["client", "neighbour", "gateway", "stranger", "router", "internet"] as const;
 export type Namespace = (typeof NAMESPACES)[number];
 
 export const ADDRESSES: Readonly<Record<string, Readonly<Record<Family, string>>>> = {

@@ -18,7 +18,7 @@ export async function caughtUp(play: Playground): Promise<void> {
 }
 
 /** The outcome of the same Egresses, and the same objects in their way, in a new namespace under a new operator. */
-export async function freshOutcome(play: Playground): Promise<Outcome> {
+async function freshOutcome(play: Playground): Promise<Outcome> {
   using elsewhere = await Playground.create(inject("kubeconfig"));
   const { foreigners } = await outcomeOf(play);
   for (const { child, object } of foreigners) await elsewhere.create(CHILD_RESOURCES[child], object);

@@ -5,7 +5,7 @@ import { CHILD_RESOURCES, type ChildKind } from "../egress/children/index.ts";
 import type { Anything, Playground } from "./cluster.ts";
 
 /** A child that somebody else has a claim on, and that is left alone. */
-export interface Foreigner {
+interface Foreigner {
   readonly child: ChildKind;
   readonly object: Anything;
 }

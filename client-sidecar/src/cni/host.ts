@@ -1,0 +1,28 @@
+/** What the executable around the plugin gives to it of the operating system: host/host.c. */
+
+import type { Files } from "../state/state-folder.ts";
+
+/** Where a function fails, it throws an Error that says what failed, and why. */
+interface Host extends Files {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** @returns all of it; what is no UTF-8 is replaced */
+  readStdin(): string;
+  writeStdout(text: string): void;
+  /**
+   * One line each way on a unix socket.
+   *
+   * @param line with its newline
+   * @param timeoutMs for the whole exchange
+   * @returns the answer without its newline
+   */
+  ask(socketPath: string, line: string, timeoutMs: number): string;
+  /**
+   * @param text an address without prefix length
+   * @returns its one spelling (RFC 5952 for IPv6); undefined where it is no address
+   */
+  canonicalAddress(text: string): string | undefined;
+  exit(code: number): never;
+}
+
+/** There in the executable only. */
+export const { host } = globalThis as unknown as { readonly host: Host };

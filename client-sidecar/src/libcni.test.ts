@@ -1,0 +1,110 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { conforms } from "../../test/cni/cases/index.ts";
+import { CLIENT, CLIENT_CASES, type ClientCase } from "../../test/cni/client-cases.ts";
+import { type CniPrograms, cniPrograms } from "../../test/cni/programs.ts";
+import { POD_NETNS, Sandbox } from "../../test/cni/sandbox.ts";
+import {
+  parseAnswers,
+  type RuntimeCommand,
+  type Scenario,
+  type StepAnswer,
+} from "../../test/cni/scenario.ts";
+import type { AgentRequest } from "./cni/protocol.ts";
+import { NodeState } from "./state/node-state.ts";
+import { clientRecord } from "./testing/client-record.ts";
+import { FakeAgent } from "./testing/fake-agent.ts";
+
+const RUN = "/run/egress-nat";
+const STATE = "/var/lib/egress-nat";
+const CAPABILITY = "io.kubernetes.cri.pod-annotations";
+/** The pod's, by the plugin before egress-nat: upstream's `loopback`. */
+const ADDRESS = "127.0.0.1";
+const YES = { ok: true } as const;
+
+let programs: CniPrograms;
+let sandbox: Sandbox;
+
+beforeAll(async () => {
+  programs = await cniPrograms();
+  sandbox = await Sandbox.start();
+}, 600_000);
+
+afterAll(() => sandbox?.end());
+
+beforeEach(() => mkdir(sandbox.path(RUN)));
+
+afterEach(async () => {
+  for (const folder of [RUN, STATE] as const)
+    await rm(sandbox.path(folder), { recursive: true, force: true });
+});
+
+test.each(CLIENT_CASES)("libcni's $command of a client: $title: $answer", async (row) => {
+  // libcni checks what it has added itself.
+  if (row.command === "CHECK") await throughLibcni("ADD", YES);
+  await prepare(row);
+  const { answer, requests } = await throughLibcni(row.command, replyOf(row), row.netnsGone);
+  expect(outcome(answer)).toBe(row.answer);
+  expect(requests.map(asked)).toEqual(row.asks);
+  expect(conforms(row.answer, row.expected) || row.reason !== undefined).toBe(true);
+});
+
+async function prepare({ clients, stateUnreadable }: ClientCase): Promise<void> {
+  const state = new NodeState({ runDirectory: sandbox.path(RUN), stateDirectory: sandbox.path(STATE) });
+  for (const containerId of clients) {
+    const record = clientRecord({ containerId, ifname: "lo", netns: POD_NETNS, addresses: [ADDRESS] });
+    state.writeRecord(record);
+    if (containerId === CLIENT)
+      state.writeTrusted({ address: ADDRESS, record: `${CLIENT}:lo:pods`, egresses: [] });
+  }
+  if (!stateUnreadable) return;
+  await mkdir(sandbox.path(STATE));
+  await writeFile(sandbox.path(`${STATE}/addresses`), "");
+}
+
+function replyOf({ agent }: ClientCase) {
+  if (agent === "absent") return undefined;
+  return agent === "yes" ? YES : ({ ok: false, code: agent, message: "as the test wants it" } as const);
+}
+
+/** Has libcni carry out one command of a chain that ends with egress-nat, with an agent that answers so. */
+async function throughLibcni(
+  command: RuntimeCommand,
+  reply: Parameters<typeof FakeAgent.start>[1] | undefined,
+  netnsGone = false,
+): Promise<{ readonly answer: StepAnswer; readonly requests: readonly AgentRequest[] }> {
+  const agent =
+    reply === undefined ? undefined : await FakeAgent.start(sandbox.path(`${RUN}/agent.sock`), reply);
+  const scenario: Scenario = {
+    ...{ through: "libcni", pluginFolders: programs.pluginFolders, cacheFolder: "/run/cni-cache" },
+    configuration: {
+      ...{ cniVersion: "1.1.0", name: "pods" },
+      plugins: [{ type: "loopback" }, { type: "egress-nat", capabilities: { [CAPABILITY]: true } }],
+    },
+    steps: [
+      {
+        ...{ command, containerId: CLIENT, ifname: "lo", netns: netnsGone ? "/run/netns/gone" : POD_NETNS },
+        args: { IgnoreUnknown: "1", K8S_POD_NAMESPACE: "apps", K8S_POD_NAME: "web" },
+        capabilityArgs: { [CAPABILITY]: { "egress.coil.cybozu.com/internet": "nat" } },
+        validAttachments: [{ containerID: CLIENT, ifname: "lo" }],
+      },
+    ],
+  };
+  try {
+    const { stdout } = await sandbox.run([programs.driver], { input: JSON.stringify(scenario) });
+    const [answer] = parseAnswers(stdout);
+    if (answer === undefined) throw new Error("the driver left out the step");
+    return { answer, requests: agent?.requests ?? [] };
+  } finally {
+    await agent?.close();
+  }
+}
+
+function outcome({ error }: StepAnswer): string {
+  if (error === undefined) return "succeeds";
+  return error.code === undefined ? error.message : `code ${error.code}`;
+}
+
+function asked(request: AgentRequest): string {
+  return "record" in request ? `${request.operation} ${request.record}` : request.operation;
+}

@@ -1,2 +1,0 @@
-/** What must never run inside the plugin. */
-console.log("intruder");

@@ -1,0 +1,139 @@
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { execa } from "execa";
+import { cachedFolder, contentHash } from "../../system/cache.ts";
+import { needCommands } from "../../system/debian-packages.ts";
+import { TestBedError } from "../../system/failure.ts";
+
+/** Processors that nodes have, by Go's names, which images use, too. */
+export const ARCHITECTURES = ["amd64", "arm64"] as const;
+export type Architecture = (typeof ARCHITECTURES)[number];
+
+interface Toolchain {
+  readonly cc: "gcc" | "aarch64-linux-gnu-gcc" | "x86_64-linux-gnu-gcc";
+  /** The static libc that the compiler links, and its Debian package. */
+  readonly libc: Readonly<Record<string, string>>;
+}
+
+const NATIVE: Readonly<Record<Architecture, Toolchain>> = {
+  amd64: { cc: "gcc", libc: { "/usr/lib/x86_64-linux-gnu/libc.a": "libc6-dev" } },
+  arm64: { cc: "gcc", libc: { "/usr/lib/aarch64-linux-gnu/libc.a": "libc6-dev" } },
+};
+
+const CROSS: Readonly<Record<Architecture, Toolchain>> = {
+  amd64: {
+    cc: "x86_64-linux-gnu-gcc",
+    libc: { "/usr/x86_64-linux-gnu/lib/libc.a": "libc6-dev-amd64-cross" },
+  },
+  arm64: {
+    cc: "aarch64-linux-gnu-gcc",
+    libc: { "/usr/aarch64-linux-gnu/lib/libc.a": "libc6-dev-arm64-cross" },
+  },
+};
+
+/** The processor of this machine. */
+export const HOST_ARCHITECTURE: Architecture = process.arch === "arm64" ? "arm64" : "amd64";
+
+const SOURCES = ["quickjs", "libregexp", "libunicode", "dtoa"];
+
+const COMPILER_FLAGS = [
+  "-O2",
+  "-ffunction-sections",
+  "-fdata-sections",
+  "-D_GNU_SOURCE",
+  "-DQUICKJS_NG_BUILD",
+];
+
+const LIBC_NOTICE = `The executable is linked with the GNU C Library statically, as Debian distributes it (source package glibc). With another
+version of that library it can be linked by the scripts of this project, whose source is complete: npm run build.
+`;
+
+const REQUIREMENTS = join(import.meta.dirname, "requirements.txt");
+
+/** QuickJS-NG, compiled for one kind of processor. */
+export class Engine {
+  /** Another one for another version. */
+  readonly folder: string;
+  readonly #cc: string;
+
+  private constructor(folder: string, cc: string) {
+    this.folder = folder;
+    this.#cc = cc;
+  }
+
+  /**
+   * Downloads and compiles it, once per version.
+   *
+   * @throws TestBedError `packages-missing`, `quickjs-failed`
+   */
+  static async for(architecture: Architecture): Promise<Engine> {
+    const { cc, libc } = (architecture === HOST_ARCHITECTURE ? NATIVE : CROSS)[architecture];
+    await needCommands([cc], libc);
+    const key = await contentHash({ texts: COMPILER_FLAGS, files: [REQUIREMENTS] });
+    const folder = await cachedFolder(`quickjs/${architecture}`, key, async (draft) => {
+      await download(draft);
+      await Promise.all(
+        SOURCES.map((name) =>
+          run(cc, [...COMPILER_FLAGS, "-c", `${name}.c`, "-o", `${name}.o`], { cwd: join(draft, "sources") }),
+        ),
+      );
+    });
+    return new Engine(folder, cc);
+  }
+
+  /** The licences of what {@link link} puts into an executable beside the files that it is given. */
+  async notices(): Promise<string> {
+    const [header, lgpl] = await Promise.all([
+      readFile(join(this.folder, "sources/quickjs.h"), "utf8"),
+      readFile("/usr/share/common-licenses/LGPL-2.1", "utf8"),
+    ]);
+    const licence = header.slice(0, header.indexOf("*/")).replaceAll(/^(\/\*| \*) ?/gm, "");
+    return `\n==== QuickJS-NG, MIT\n${licence}\n==== GNU C Library, LGPL-2.1-or-later\n\n${LIBC_NOTICE}\n${lgpl}`;
+  }
+
+  /**
+   * Compiles C files and links them with the engine.
+   *
+   * @param files C sources
+   * @param executable to write: static, so that it runs with any libc or none
+   */
+  async link(files: readonly string[], executable: string): Promise<void> {
+    const sources = join(this.folder, "sources");
+    const objects = SOURCES.map((name) => join(sources, `${name}.o`));
+    const flags = [...COMPILER_FLAGS, "-Wall", "-static", "-s", "-Wl,--gc-sections", `-I${sources}`];
+    await run(this.#cc, [...flags, ...files, ...objects, "-lm", "-lpthread", "-o", executable]);
+  }
+}
+
+async function download(draft: string): Promise<void> {
+  await needCommands(["pip3"]);
+  const package_ = join(draft, "package");
+  await mkdir(package_);
+  const options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary=:all:"];
+  await run("pip3", [
+    "download",
+    ...options,
+    "--require-hashes",
+    `--requirement=${REQUIREMENTS}`,
+    `--dest=${package_}`,
+  ]);
+  const [archive = ""] = await readdir(package_);
+  const sources = join(draft, "sources");
+  await mkdir(sources);
+  await run("tar", [
+    ...["--extract", `--file=${join(package_, archive)}`, `--directory=${sources}`],
+    ...["--strip-components=2", "--wildcards", "*/upstream-quickjs/*"],
+  ]);
+  await rm(package_, { recursive: true });
+}
+
+/** @throws TestBedError `quickjs-failed` */
+export async function run(
+  command: string,
+  args: readonly string[],
+  options: { readonly cwd?: string; readonly input?: string } = {},
+): Promise<string> {
+  const result = await execa(command, args, { ...options, reject: false });
+  if (!result.failed) return result.stdout;
+  throw new TestBedError("quickjs-failed", `${command} ${args.join(" ")} failed:\n${result.stderr}`);
+}
