@@ -106,5 +106,7 @@ function outcome({ error }: StepAnswer): string {
 }
 
 function asked(request: AgentRequest): string {
-  return "record" in request ? `${request.operation} ${request.record}` : request.operation;
+  const { operation } = request;
+  if (operation === "delete") return `${operation} ${request.records.join()}`;
+  return operation === "check" ? `${operation} ${request.record}` : operation;
 }

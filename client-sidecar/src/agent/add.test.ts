@@ -108,7 +108,7 @@ describe("an ADD that was given up while its slice was being written", () => {
     const first = handler.handle(request(1), plugin.signal);
     await vi.waitFor(() => expect(networks.applied.has(NETNS)).toBe(true));
     plugin.abort(new DOMException("killed", "AbortError"));
-    await handler.handle({ operation: "delete", record: recordId(request(1)) }, never);
+    await handler.handle({ operation: "delete", records: [recordId(request(1))] }, never);
     await new Promise((resolve) => setTimeout(resolve, 2)); // no runtime is faster
     await handler.handle(request(2, successor), never);
     held.resolve();
@@ -153,7 +153,7 @@ it("a network namespace is its last sandbox's, however late those before it are 
           await chance("kill");
           plugin.abort(new DOMException("killed", "AbortError"));
           const record = recordId(request(index, containerId));
-          if (isDeleted) await handler.handle({ operation: "delete", record }, never);
+          if (isDeleted) await handler.handle({ operation: "delete", records: [record] }, never);
           await chance("next");
           vi.advanceTimersByTime(5);
         }
@@ -188,7 +188,7 @@ describe("a second network of a client", () => {
     const { networks, registry, handler } = setUp();
     await handler.handle(first, never);
     await handler.handle(second, never);
-    await handler.handle({ operation: "delete", record: recordId(second) }, never);
+    await handler.handle({ operation: "delete", records: [recordId(second)] }, never);
     expect(addressesOf(registry)).toEqual([["10.244.0.1"]]);
     expect(networks.applied.get(NETNS)).toMatchObject({ uplink: "eth0" });
   });

@@ -34,7 +34,7 @@ export const AgentRequestSchema = z.discriminatedUnion("operation", [
     addresses: Addresses,
     annotations: z.record(z.string(), z.string()).exactOptional(),
   }),
-  z.object({ operation: z.literal("delete"), record: RecordId }),
+  z.object({ operation: z.literal("delete"), records: z.array(RecordId) }),
   z.object({ operation: z.literal("check"), record: RecordId, netns: Netns, addresses: Addresses }),
   z.object({ operation: z.literal("mention"), pod: Pod, keys: z.array(z.string()) }),
 ]) satisfies z.ZodType<AgentRequest>;

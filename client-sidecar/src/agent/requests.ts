@@ -59,7 +59,8 @@ export class RequestHandler {
         case "add":
           return await this.#add(request, signal);
         case "delete":
-          return await this.#delete(request.record);
+          await Promise.all(request.records.map((record) => this.#delete(record)));
+          return;
         case "check":
           return await this.#check(request, signal);
         case "mention":

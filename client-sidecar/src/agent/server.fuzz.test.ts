@@ -22,7 +22,7 @@ const REQUESTS = [
     addresses: ["10.1.0.2", "fd00::2"],
     annotations: { "egress.coil.cybozu.com/apps": "nat" },
   },
-  { operation: "delete", record: "c1:eth0:pods" },
+  { operation: "delete", records: ["c1:eth0:pods"] },
   { operation: "check", record: "c1:eth0:pods", netns: "/run/netns/c1", addresses: ["10.1.0.2"] },
 ].map((request) => Buffer.from(JSON.stringify(request)));
 

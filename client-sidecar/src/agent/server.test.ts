@@ -45,6 +45,6 @@ test("a line without end is refused, and what follows is not kept", async () => 
 
 test("a request that is followed by more is answered", async () => {
   const socket = connect(socketPath);
-  socket.write('{"operation":"delete","record":"c1:eth0:pods"}\n{"operation":');
+  socket.write('{"operation":"delete","records":["c1:eth0:pods"]}\n{"operation":');
   expect(JSON.parse(await text(socket))).toEqual({ ok: true });
 });

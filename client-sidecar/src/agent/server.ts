@@ -76,14 +76,25 @@ export class AgentServer {
       await handler(request, signal);
       return { ok: true };
     } catch (error) {
-      const { operation } = request;
-      const what = "pod" in request ? { pod: request.pod } : { record: request.record };
-      const fields = { operation, ...what, err: error };
+      const fields = { ...concerned(request), operation: request.operation, err: error };
       if (error instanceof CniError) logger.warn(fields, "request failed");
       else if (signal.aborted) logger.info(fields, "request was given up by the CNI plugin");
       else logger.error(fields, "request failed unexpectedly");
       return failure(error);
     }
+  }
+}
+
+/** What a request is about, for the log. */
+function concerned(request: AgentRequest): object {
+  switch (request.operation) {
+    case "add":
+    case "mention":
+      return { pod: request.pod };
+    case "check":
+      return { record: request.record };
+    case "delete":
+      return { records: request.records };
   }
 }
 

@@ -1,7 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { SocketAddress } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NodeState } from "../state/node-state.ts";
 import { recordId } from "../state/record-id.ts";
@@ -203,6 +205,15 @@ sys.exit(plugin.wait())`;
     expect(JSON.parse(stdout)).toMatchObject({ cniVersion: "0.4.0" });
   });
 
+  it("may nest deeper than a small stack holds", () => {
+    const script = 'ulimit -s 1024; exec "$@"';
+    const { status, stdout } = spawnSync("sh", ["-c", script, "sh", ...plugin.command], {
+      ...{ env: { ...env, CNI_COMMAND: "STATUS" }, encoding: "utf8", input: "[".repeat(100_000) },
+    });
+    expect(status).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ code: 6 });
+  });
+
   it("that cannot be read is told as CNI has it", () => {
     const { status, stdout } = spawnSync("sh", ["-c", 'exec "$@" < /', "sh", ...plugin.command], {
       env,
@@ -313,7 +324,7 @@ describe("ADD of a client", () => {
     await startAgent("breaks");
     expect(await run(configuration(CLIENT))).toMatchObject({
       exitCode: 1,
-      result: { code: 11, msg: expect.stringMatching(/Connection reset by peer$/) },
+      result: { code: 11, msg: expect.stringMatching(/closed before an answer came$/) },
     });
   });
 });
@@ -330,7 +341,7 @@ describe("DEL", () => {
     const { requests } = await startAgent();
     state.writeRecord(clientRecord());
     expect((await run({}, { CNI_COMMAND: "DEL", CNI_NETNS: "" })).exitCode).toBe(0);
-    expect(requests).toEqual([{ operation: "delete", record: RECORD }]);
+    expect(requests).toEqual([{ operation: "delete", records: [RECORD] }]);
     expect(state.hasRecord(RECORD)).toBe(true);
   });
 
@@ -345,8 +356,7 @@ describe("DEL", () => {
     state.writeRecord(clientRecord({ network: "storage", ifname: "net1" }));
     state.writeRecord(clientRecord({ containerId: "c0ffee2" }));
     await run(stdin, { CNI_COMMAND: "DEL", ...environment });
-    const ended = requests.map((request) => (request.operation === "delete" ? request.record : request));
-    expect(ended.toSorted()).toEqual(records.toSorted());
+    expect(requests).toEqual(records.length === 0 ? [] : [{ operation: "delete", records }]);
   });
 
   it("knows a client of the version before, which has kept no network, by its container and interface", async () => {
@@ -356,7 +366,7 @@ describe("DEL", () => {
     await run(configuration(null, { name: "storage" }), { CNI_COMMAND: "DEL", CNI_IFNAME: "net1" });
     expect(requests).toEqual([]);
     await run(configuration(null), { CNI_COMMAND: "DEL" });
-    expect(requests).toEqual([{ operation: "delete", record: "c0ffee" }]);
+    expect(requests).toEqual([{ operation: "delete", records: ["c0ffee"] }]);
   });
 
   it.each([
@@ -384,7 +394,7 @@ describe("names of any length", () => {
     state.writeRecord(clientRecord({ containerId: `${containerId}2`, network: name }));
     const environment = { CNI_COMMAND: "DEL", CNI_CONTAINERID: containerId };
     expect(await run(configuration(null, { name }), environment)).toMatchObject({ exitCode: 0 });
-    expect(requests).toEqual([{ operation: "delete", record: recordId(record) }]);
+    expect(requests).toEqual([{ operation: "delete", records: [recordId(record)] }]);
   });
 
   it("are known to GC", async () => {
@@ -395,7 +405,7 @@ describe("names of any length", () => {
     const valid = [{ containerID: containerId, ifname: "eth0" }];
     const stdin = configuration(null, { cniVersion: "1.1.0", name, "cni.dev/valid-attachments": valid });
     expect(await run(stdin, { CNI_COMMAND: "GC" })).toMatchObject({ exitCode: 0 });
-    expect(requests).toEqual([{ operation: "delete", record: recordId(stale) }]);
+    expect(requests).toEqual([{ operation: "delete", records: [recordId(stale)] }]);
   });
 });
 
@@ -465,7 +475,7 @@ describe("GC", () => {
       exitCode: 0,
       result: undefined,
     });
-    expect(requests).toEqual([{ operation: "delete", record: "stale:eth0:pods" }]);
+    expect(requests).toEqual([{ operation: "delete", records: ["stale:eth0:pods"] }]);
   });
 
   it("leaves the clients of other networks alone, and those whose network an earlier version has not kept", async () => {
@@ -475,14 +485,35 @@ describe("GC", () => {
       state.writeRecord(record);
     }
     expect(await run(of([{ containerID: "c0ffee", ifname: "net1" }]), GC)).toMatchObject({ exitCode: 0 });
-    expect(requests).toEqual([{ operation: "delete", record: RECORD }]);
+    expect(requests).toEqual([{ operation: "delete", records: [RECORD] }]);
+  });
+
+  it("ends all of them at once", async () => {
+    const { requests } = await startAgent();
+    const ids = ["a", "b", "c"];
+    for (const containerId of ids) state.writeRecord(clientRecord({ containerId }));
+    expect(await run(of([]), GC)).toMatchObject({ exitCode: 0 });
+    expect(requests).toHaveLength(1);
+    const [request] = requests;
+    const records = request?.operation === "delete" ? request.records : [];
+    expect(records.toSorted()).toEqual(ids.map((id) => `${id}:eth0:pods`));
+  });
+
+  it("removes those that can be removed, where the agent is not there, and says what cannot", async () => {
+    for (const containerId of ["a", "c"]) state.writeRecord(clientRecord({ containerId }));
+    mkdirSync(join(locationsIn(folder).runDirectory, "clients/b:eth0:pods.json"));
+    expect(await run(of([]), GC)).toMatchObject({
+      exitCode: 1,
+      result: { code: 5, msg: expect.stringContaining("b:eth0:pods.json: Is a directory") },
+    });
+    expect(state.recordIds()).toEqual(["b:eth0:pods"]);
   });
 
   it("takes null for an empty list, as Go writes one", async () => {
     const { requests } = await startAgent();
     state.writeRecord(clientRecord());
     expect(await run(of(null), GC)).toEqual({ exitCode: 0, result: undefined });
-    expect(requests).toEqual([{ operation: "delete", record: RECORD }]);
+    expect(requests).toEqual([{ operation: "delete", records: [RECORD] }]);
   });
 
   it.each([[undefined], ["x"], [[{}]]])("deletes nothing where the list is %j", async (attachments) => {
@@ -527,6 +558,21 @@ describe("VERSION", () => {
       result: { cniVersion, supportedVersions: ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"] },
     });
   });
+});
+
+/** The kernel's tools and the programs of this product spell addresses alike: RFC 5952. */
+function spelledByNode(address: string): string {
+  return new SocketAddress({ address, family: address.includes(":") ? "ipv6" : "ipv4" }).address;
+}
+
+it("spells addresses as those who compare them do", async () => {
+  const { requests } = await startAgent();
+  const addresses = fc.sample(fc.oneof(fc.ipV4(), fc.ipV6()), 500);
+  const ips = addresses.map((address) => ({ address: `${address.toUpperCase()}/64` }));
+  expect(await run(configuration(CLIENT, { prevResult: { cniVersion: "1.0.0", ips } }))).toMatchObject({
+    exitCode: 0,
+  });
+  expect(requests).toMatchObject([{ addresses: [...new Set(addresses.map(spelledByNode))] }]);
 });
 
 describe("malformed input", () => {

@@ -169,25 +169,31 @@ class Plugin {
     );
   }
 
-  /** Always succeeds: where the agent does not answer, the addresses stay out of use until it has withdrawn them. */
   #delete(): undefined {
     this.#end(this.#records());
   }
 
-  /** An agent that has not answered once is asked no more. */
+  /** Where the agent does not do it, the records go, and the addresses stay out of use until it has withdrawn them. */
   #end(records: readonly string[]): void {
-    let answers = true;
+    if (records.length === 0) return;
+    try {
+      this.#call({ operation: "delete", records }, DELETE_TIMEOUT_MS);
+    } catch {
+      this.#remove(records);
+    }
+  }
+
+  /** All that can be removed are. @throws Error the first one of those that cannot */
+  #remove(records: readonly string[]): void {
+    const errors: unknown[] = [];
     for (const record of records) {
       try {
-        if (answers) {
-          this.#call({ operation: "delete", record }, DELETE_TIMEOUT_MS);
-          continue;
-        }
+        this.#state.removeRecord(record);
       } catch (error) {
-        answers = error instanceof CniError;
+        errors.push(error);
       }
-      this.#state.removeRecord(record);
     }
+    if (errors.length > 0) throw errors[0];
   }
 
   #check(): undefined {

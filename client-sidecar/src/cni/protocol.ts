@@ -19,8 +19,8 @@ export interface AddRequest {
 
 interface DeleteRequest {
   readonly operation: "delete";
-  /** Id of the client's record. */
-  readonly record: string;
+  /** Ids of the clients' records. */
+  readonly records: readonly string[];
 }
 
 export interface CheckRequest {

@@ -6,15 +6,8 @@ import { type Files, StateFolder, type StateLocations } from "./state-folder.ts"
 
 const FILES: Files = {
   readFile: (path) => readFileSync(path, "utf8"),
-  listDirectory: (path) => {
-    try {
-      return readdirSync(path);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-      throw error;
-    }
-  },
-  exists: (path) => statSync(path, { throwIfNoEntry: false }) !== undefined,
+  listDirectory: (path) => unlessMissing(() => readdirSync(path), []),
+  exists: (path) => unlessMissing(() => statSync(path) !== undefined, false),
   remove: (path) => rmSync(path, { force: true }),
 };
 
@@ -39,5 +32,14 @@ export class NodeState extends StateFolder {
 
   removeTrusted(address: string): void {
     FILES.remove(this.addressPath(address));
+  }
+}
+
+function unlessMissing<T>(look: () => T, otherwise: T): T {
+  try {
+    return look();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return otherwise;
+    throw error;
   }
 }

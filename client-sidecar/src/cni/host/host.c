@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -182,7 +183,7 @@ static int wait_until(int64_t deadline, int fd, short events)
 	}
 }
 
-static int connect_to(const char *path, int64_t timeout_ms)
+static int connect_to(const char *path, int64_t deadline)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof address.sun_path) {
@@ -193,13 +194,19 @@ static int connect_to(const char *path, int64_t timeout_ms)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	/* unix(7): connect waits while the backlog is full, by this no longer than that. */
-	struct timeval limit = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-	if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
-		return fd;
-	if (errno == EAGAIN)
-		errno = ETIMEDOUT;
+	do {
+		/* unix(7): connect waits while the backlog is full, by this no longer than that. */
+		int64_t left = deadline - now_ms();
+		struct timeval limit = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+		if (left <= 0)
+			errno = EAGAIN;
+		else if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
+			 connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+			return fd;
+	} while (errno == EINTR);
+	int error = errno == EAGAIN ? ETIMEDOUT : errno;
+	close(fd);
+	errno = error;
 	return -1;
 }
 
@@ -213,7 +220,9 @@ static int send_all(int fd, const char *bytes, size_t left, int64_t deadline)
 		} else if (errno == EAGAIN) {
 			if (wait_until(deadline, fd, POLLOUT) < 0)
 				return -1;
-		} else if (errno != EINTR)
+		} else if (errno == EPIPE)
+			return 0; /* The answer may be there already. */
+		else if (errno != EINTR)
 			return -1;
 	}
 	return 0;
@@ -242,6 +251,20 @@ static int receive_line(int fd, Buffer *line, int64_t deadline)
 	}
 }
 
+static const char *reason_of(int error)
+{
+	switch (error) {
+	case ETIMEDOUT:
+		return "it took too long";
+	case EMSGSIZE:
+		return "the answer is too long";
+	case ECONNRESET:
+		return "the connection was closed before an answer came";
+	default:
+		return strerror(error);
+	}
+}
+
 static JSValue ask(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
 {
 	const char *path = JS_ToCString(ctx, argv[0]);
@@ -252,12 +275,10 @@ static JSValue ask(JSContext *ctx, JSValueConst self, int argc, JSValueConst *ar
 		return JS_EXCEPTION;
 	int64_t deadline = now_ms() + timeout_ms;
 	Buffer line = {0};
-	int fd = connect_to(path, timeout_ms);
-	int failed = fd < 0 || send_all(fd, request, length, deadline) < 0 || receive_line(fd, &line, deadline) < 0;
-	JSValue reply = failed ? JS_ThrowPlainError(ctx, "%s", strerror(errno)) : JS_NewStringLen(ctx, line.bytes, line.length);
-	if (fd >= 0)
-		close(fd);
-	return reply;
+	int fd = connect_to(path, deadline);
+	if (fd < 0 || send_all(fd, request, length, deadline) < 0 || receive_line(fd, &line, deadline) < 0)
+		return JS_ThrowPlainError(ctx, "%s", reason_of(errno));
+	return JS_NewStringLen(ctx, line.bytes, line.length);
 }
 
 static JSValue canonical_address(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
@@ -321,6 +342,10 @@ int main(void)
 	JSContext *ctx = runtime == NULL ? NULL : JS_NewContextRaw(runtime);
 	if (ctx == NULL || add_language(ctx) != 0)
 		return 1;
+	/* What a configuration nests too deep for the stack is an error, and no crash. */
+	struct rlimit stack;
+	if (getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur / 4 < JS_DEFAULT_STACK_SIZE)
+		JS_SetMaxStackSize(runtime, stack.rlim_cur / 4);
 	JS_SetGCThreshold(runtime, -1);
 	JSValue host = JS_NewObject(ctx);
 	JS_SetPropertyFunctionList(ctx, host, FUNCTIONS, sizeof FUNCTIONS / sizeof FUNCTIONS[0]);
