@@ -274,7 +274,7 @@ async function refusal(request: RequestOptions, response: IncomingMessage): Prom
   });
 }
 
-/** Where the server asks to wait it has not touched the request: any method may be sent again. */
+/** Any method is sent again where the server asks to wait, as client-go does it: callers bear it that a write was carried out. */
 function waitBeforeRetry(error: KubeError): number | undefined {
   const isBusy = error.status === 429 || (error.status ?? 0) >= 500;
   if (!isBusy || error.retryAfterMs === undefined) return undefined;

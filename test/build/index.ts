@@ -53,14 +53,21 @@ export async function buildPrograms(
         join(ROOT, "crds/src/names.ts"),
         ...toolchain(),
       ],
-      outputs: [pluginExecutable(architecture)],
+      outputs: [pluginExecutable(architecture), noticesBeside(pluginExecutable(architecture))],
       run: () => buildPlugin(architecture),
     })),
   ];
   // Stages of the tests that run side by side need the same.
   await mkdir(CACHE_FOLDER, { recursive: true });
-  const ran = await withLock(join(CACHE_FOLDER, ".build.lock"), () => Promise.all(steps.map(bringUpToDate)));
-  return steps.filter((_, index) => ran[index]).map(({ name }) => name);
+  // None goes on when the lock is free again.
+  const ran = await withLock(join(CACHE_FOLDER, ".build.lock"), () =>
+    Promise.allSettled(steps.map(bringUpToDate)),
+  );
+  const failed = ran.find(({ status }) => status === "rejected");
+  if (failed?.status === "rejected") throw failed.reason;
+  return steps
+    .filter((_, index) => ran[index]?.status === "fulfilled" && ran[index].value)
+    .map(({ name }) => name);
 }
 
 async function buildPlugin(architecture: Architecture): Promise<void> {
@@ -68,7 +75,11 @@ async function buildPlugin(architecture: Architecture): Promise<void> {
   const script = await bundlePlugin();
   await compilePlugin(script, executable, architecture);
   const [packages, engine] = [await thirdPartyNotices(ROOT, script.files), await Engine.for(architecture)];
-  await writeFile(join(dirname(executable), "THIRD_PARTY_NOTICES"), packages + (await engine.notices()));
+  await writeFile(noticesBeside(executable), packages + (await engine.notices()));
+}
+
+function noticesBeside(executable: string): string {
+  return join(dirname(executable), "THIRD_PARTY_NOTICES");
 }
 
 function toolchain(): string[] {

@@ -1,15 +1,20 @@
 import { join } from "node:path";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { execa } from "execa";
 import { runCommand } from "../system/run-command.ts";
 import { buildPrograms } from "./index.ts";
-import { ARCHITECTURES } from "./quickjs/engine.ts";
+import { ARCHITECTURES, type Architecture } from "./quickjs/engine.ts";
 
 const program = new Command("npm run build --")
   .description(
-    "Builds type declarations and JavaScript of every workspace, the bundles of the programs and the CNI plugin for amd64 and arm64.",
+    "Builds type declarations and JavaScript of every workspace, the bundles of the programs and the CNI plugin.",
   )
-  .action(async () => {
+  .addOption(
+    new Option("--architecture <names...>", "processors of the nodes, for the CNI plugin")
+      .choices(ARCHITECTURES)
+      .default(ARCHITECTURES),
+  )
+  .action(async ({ architecture }: { architecture: readonly Architecture[] }) => {
     const started = Date.now();
     const types = execa("tsc", ["--build", "--pretty"], {
       cwd: join(import.meta.dirname, "../.."),
@@ -17,7 +22,7 @@ const program = new Command("npm run build --")
       stdio: "inherit",
       reject: false,
     });
-    const built = await buildPrograms(ARCHITECTURES);
+    const built = await buildPrograms(architecture);
     const { exitCode = 1 } = await types;
     process.exitCode = exitCode;
     const outcome =

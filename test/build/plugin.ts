@@ -64,8 +64,10 @@ export async function compilePlugin(
   architecture: Architecture = HOST_ARCHITECTURE,
 ): Promise<void> {
   const [compiler, engine] = await Promise.all([bytecodeCompiler(), Engine.for(architecture)]);
-  await mkdir(dirname(outfile), { recursive: true });
-  const draft = await mkdtemp(`${outfile}.`);
+  const folder = dirname(outfile);
+  await mkdir(folder, { recursive: true });
+  // Beside the folder: all that is in that goes into an image.
+  const draft = await mkdtemp(`${folder}.`);
   try {
     const [bytecode, executable] = [join(draft, "program.c"), join(draft, "plugin")];
     await writeFile(bytecode, await run(compiler, [], { input: text }));

@@ -1,6 +1,5 @@
 /** A real API server as the tests see it: plain objects, by path. */
 
-import { randomBytes } from "node:crypto";
 import { EGRESS_RESOURCE, Egress, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
   createTransport,
@@ -12,6 +11,7 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
+import { createNamespace } from "../../../kube/src/testing/namespace.ts";
 import { CHILD_RESOURCES, type ChildKind } from "../egress/children/index.ts";
 
 export const silentLogger = createLogger({ name: "test", level: "silent" });
@@ -34,9 +34,7 @@ export class Playground implements Disposable {
       credentials: await loadCredentials({ kubeconfig }),
       logger: silentLogger,
     });
-    const name = `operator-${randomBytes(4).toString("hex")}`;
-    await transport.request({ method: "POST", path: "/api/v1/namespaces", body: { metadata: { name } } });
-    return new Playground(transport, name);
+    return new Playground(transport, await createNamespace(transport, "operator"));
   }
 
   async createEgress(name: string, spec: object = {}): Promise<Egress> {

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
-import { cachedFolder, contentHash } from "../../system/cache.ts";
+import { cachedFolder, contentHash, filesIn } from "../../system/cache.ts";
 import { needCommands } from "../../system/debian-packages.ts";
 import { TestBedError } from "../../system/failure.ts";
 
@@ -44,9 +44,19 @@ const COMPILER_FLAGS = [
   "-DQUICKJS_NG_BUILD",
 ];
 
+/** What Debian's compiler links with, and its licences. */
+const NOTICES = {
+  "/usr/share/doc/libc6-dev/copyright": "libc6-dev",
+  "/usr/share/common-licenses/LGPL-2.1": "base-files",
+} as const;
+
 const LIBC_NOTICE = `The executable is linked with the GNU C Library statically, as Debian distributes it (source package glibc). With another
 version of that library it can be linked by the scripts of this project, whose source is complete: npm run build.
 `;
+
+/** Debian's own, whatever other Python is in the PATH. */
+const PIP = "/usr/bin/pip3";
+const SETUPTOOLS = { "/usr/lib/python3/dist-packages/setuptools/__init__.py": "python3-setuptools" };
 
 const REQUIREMENTS = join(import.meta.dirname, "requirements.txt");
 
@@ -68,8 +78,10 @@ export class Engine {
    */
   static async for(architecture: Architecture): Promise<Engine> {
     const { cc, libc } = (architecture === HOST_ARCHITECTURE ? NATIVE : CROSS)[architecture];
-    await needCommands([cc], libc);
-    const key = await contentHash({ texts: COMPILER_FLAGS, files: [REQUIREMENTS] });
+    await needCommands([cc, "pip3"], { ...libc, ...NOTICES, ...SETUPTOOLS });
+    const compiler = await run(cc, ["--version"]);
+    const texts = [compiler, ...COMPILER_FLAGS, ...SOURCES];
+    const key = await contentHash({ texts, files: [REQUIREMENTS, ...Object.keys(libc)] });
     const folder = await cachedFolder(`quickjs/${architecture}`, key, async (draft) => {
       await download(draft);
       await Promise.all(
@@ -83,12 +95,13 @@ export class Engine {
 
   /** The licences of what {@link link} puts into an executable beside the files that it is given. */
   async notices(): Promise<string> {
-    const [header, lgpl] = await Promise.all([
-      readFile(join(this.folder, "sources/quickjs.h"), "utf8"),
-      readFile("/usr/share/common-licenses/LGPL-2.1", "utf8"),
-    ]);
-    const licence = header.slice(0, header.indexOf("*/")).replaceAll(/^(\/\*| \*) ?/gm, "");
-    return `\n==== QuickJS-NG, MIT\n${licence}\n==== GNU C Library, LGPL-2.1-or-later\n\n${LIBC_NOTICE}\n${lgpl}`;
+    const sources = await filesIn(join(this.folder, "sources"));
+    const texts = await Promise.all(
+      sources.filter((file) => !file.endsWith(".o")).map((file) => readFile(file, "utf8")),
+    );
+    const engine = [...new Set(texts.flatMap(licenceIn))].join("\n");
+    const libc = await Promise.all(Object.keys(NOTICES).map((file) => readFile(file, "utf8")));
+    return `\n==== QuickJS-NG, MIT, and Unicode\n\n${engine}\n==== GNU C Library, LGPL-2.1-or-later\n\n${[LIBC_NOTICE, ...libc].join("\n")}`;
   }
 
   /**
@@ -105,14 +118,24 @@ export class Engine {
   }
 }
 
+/** The comments of a source that speak of copyright. */
+function licenceIn(source: string): readonly string[] {
+  const comments = source.match(/\/\*.*?\*\//gs) ?? [];
+  return comments
+    .filter((comment) => /copyright/i.test(comment))
+    .map((comment) => comment.replaceAll(/^ *(\/\*+|\*+\/|\*) ?|\*\/$/gm, "").trim())
+    .map((text) => `${text}\n`);
+}
+
 async function download(draft: string): Promise<void> {
-  await needCommands(["pip3"]);
   const package_ = join(draft, "package");
   await mkdir(package_);
-  const options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary=:all:"];
-  await run("pip3", [
+  // Its metadata is made by Debian's setuptools: nothing is executed whose hash is not known.
+  const options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation"];
+  await run(PIP, [
     "download",
     ...options,
+    "--no-binary=:all:",
     "--require-hashes",
     `--requirement=${REQUIREMENTS}`,
     `--dest=${package_}`,
