@@ -21,6 +21,8 @@ const onRealSystems = {
 // themselves; and to begin a session with a test pod (e2e) takes seconds where nodes are emulated.
 export default defineConfig({
   test: {
+    // A file of what a test expects that is missing fails the test, unless vitest is asked to write it (--update).
+    update: "none",
     sequence: { sequencer: DisruptiveLast },
     projects: [
       {

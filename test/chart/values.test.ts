@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
 import { beforeAll, expect, test } from "vitest";
@@ -10,6 +10,10 @@ import { renderedDifferences } from "./rendered-differences.ts";
 import { ALL_OPTIONS, VALUE_SETS } from "./value-sets.ts";
 import { valuesIn } from "./values-table.ts";
 
+const TESTDATA = "testdata";
+
+const goldenOf = (name: string) => `${name.replaceAll(/\W+/g, "-")}.txt`;
+
 let standard: readonly Rendered[];
 
 beforeAll(async () => {
@@ -18,9 +22,14 @@ beforeAll(async () => {
 
 test.each(Object.entries(VALUE_SETS))("%s: what the values change", async (name, values) => {
   const changes = renderedDifferences(standard, await render(values));
-  const golden = `testdata/${name.replaceAll(/\W+/g, "-")}.txt`;
-  await expect(`${stringify(values, { lineWidth: 110 })}${changes}`).toMatchFileSnapshot(golden);
+  const text = `${stringify(values, { lineWidth: 110 })}${changes}`;
+  await expect(text).toMatchFileSnapshot(join(TESTDATA, goldenOf(name)));
   expect(changes).not.toBe("");
+});
+
+test("each file of expected changes belongs to one of these", async () => {
+  const files = await readdir(join(import.meta.dirname, TESTDATA));
+  expect(files.toSorted()).toEqual(Object.keys(VALUE_SETS).map(goldenOf).toSorted());
 });
 
 test("each value of the chart is among these", async () => {
