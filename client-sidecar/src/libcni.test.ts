@@ -20,6 +20,7 @@ const STATE = "/var/lib/egress-nat";
 const CAPABILITY = "io.kubernetes.cri.pod-annotations";
 /** The pod's, by the plugin before egress-nat: upstream's `loopback`. */
 const ADDRESS = "127.0.0.1";
+const OTHER_ADDRESS = "127.0.0.2";
 const YES = { ok: true } as const;
 
 let programs: CniPrograms;
@@ -42,20 +43,28 @@ afterEach(async () => {
 test.each(CLIENT_CASES)("libcni's $command of a client: $title: $answer", async (row) => {
   // libcni checks what it has added itself.
   if (row.command === "CHECK") await throughLibcni("ADD", YES);
-  await prepare(row);
+  const state = new NodeState({ runDirectory: sandbox.path(RUN), stateDirectory: sandbox.path(STATE) });
+  await prepare(row, state);
   const { answer, requests } = await throughLibcni(row.command, replyOf(row), row.netnsGone);
   expect(outcome(answer)).toBe(row.answer);
   expect(requests.map(asked)).toEqual(row.asks);
   expect(conforms(row.answer, row.expected) || row.reason !== undefined).toBe(true);
+  const left = row.clients.filter((containerId) => !row.ends?.includes(containerId));
+  expect(state.recordIds().toSorted()).toEqual(left.map(recordOf).toSorted());
+  if (row.stateUnreadable) return;
+  // Only an agent frees them, when gateways have let go.
+  expect(state.trustedAddresses().toSorted()).toEqual(row.clients.map(addressOf).toSorted());
 });
 
-async function prepare({ clients, stateUnreadable }: ClientCase): Promise<void> {
-  const state = new NodeState({ runDirectory: sandbox.path(RUN), stateDirectory: sandbox.path(STATE) });
+const recordOf = (containerId: string) => `${containerId}:lo:pods`;
+
+const addressOf = (containerId: string) => (containerId === CLIENT ? ADDRESS : OTHER_ADDRESS);
+
+async function prepare({ clients, stateUnreadable }: ClientCase, state: NodeState): Promise<void> {
   for (const containerId of clients) {
-    const record = clientRecord({ containerId, ifname: "lo", netns: POD_NETNS, addresses: [ADDRESS] });
-    state.writeRecord(record);
-    if (containerId === CLIENT)
-      state.writeTrusted({ address: ADDRESS, record: `${CLIENT}:lo:pods`, egresses: [] });
+    const address = addressOf(containerId);
+    state.writeRecord(clientRecord({ containerId, ifname: "lo", netns: POD_NETNS, addresses: [address] }));
+    state.writeTrusted({ address, record: recordOf(containerId), egresses: [] });
   }
   if (!stateUnreadable) return;
   await mkdir(sandbox.path(STATE));

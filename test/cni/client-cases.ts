@@ -22,6 +22,8 @@ export interface ClientCase {
   readonly netnsGone?: true;
   /** A file is where the folder of the node's state should be. */
   readonly stateUnreadable?: true;
+  /** Containers whose clients the plugin ends by itself: their records are gone afterwards, and those of others stay. */
+  readonly ends?: readonly string[];
   /** What the agent hears. */
   readonly asks: readonly string[];
 }
@@ -81,12 +83,18 @@ export const CLIENT_CASES: readonly ClientCase[] = [
   },
   {
     ...{ command: "DEL", title: "the agent is not there", section: "2 DEL" },
-    ...{ expected: "succeeds", answer: "succeeds", agent: "absent", clients: [CLIENT], asks: [] },
+    ...{ expected: "succeeds", answer: "succeeds", agent: "absent", clients: [CLIENT, "other"] },
+    ...{ asks: [], ends: [CLIENT] },
   },
   {
     ...{ command: "GC", title: "one client is valid, one is not", section: "2 GC" },
     ...{ expected: "succeeds", answer: "succeeds", agent: "yes", clients: [CLIENT, "stale"] },
     asks: ["delete stale:lo:pods"],
+  },
+  {
+    ...{ command: "GC", title: "the agent is not there", section: "2 GC" },
+    ...{ expected: "succeeds", answer: "succeeds", agent: "absent", clients: [CLIENT, "stale"] },
+    ...{ asks: [], ends: ["stale"] },
   },
   {
     ...{ command: "STATUS", title: "the agent is there", section: "2 STATUS" },
