@@ -69,7 +69,14 @@ const WHAT_IS_THERE = `
   find /run/host-local /run/cni /var/lib/cni /run/egress-nat /var/lib/egress-nat -type f 2>/dev/null || true`;
 
 /** How long a connection may take. A pod that is there answers, however busy the machine is. */
-const PATIENCE_S = { added: 20, deleted: 0.3 };
+const PATIENCE_S = 20;
+
+/**
+ * For how long a pod that is gone is listened to, in times of what its answer took while it was there: an emulated machine
+ * may need longer than the shortest time for a connection that does come about.
+ */
+const TIMES_AS_LONG = 4;
+const SHORTEST_PATIENCE_S = 0.3;
 
 /** @throws Error where a plugin fails */
 export async function live(programs: CniPrograms, circumstances: Circumstances): Promise<Life> {
@@ -80,10 +87,12 @@ export async function live(programs: CniPrograms, circumstances: Circumstances):
   try {
     const result = await execute("ADD");
     const address = chain.forwards ? `${NODE_ADDRESS}:${NODE_PORT}` : `${podAddress(result)}:80`;
-    const added = await hear(address, PATIENCE_S.added);
+    const asked = performance.now();
+    const added = await hear(address, PATIENCE_S);
+    const answeredS = (performance.now() - asked) / 1000;
     await execute("CHECK");
     await execute("DEL");
-    const deleted = await hear(address, PATIENCE_S.deleted);
+    const deleted = await hear(address, Math.max(SHORTEST_PATIENCE_S, TIMES_AS_LONG * answeredS));
     const left = (await machine.run(WHAT_IS_THERE)).trim().split("\n");
     return { result: withoutChance(result), heard: { added, deleted }, left };
   } finally {
