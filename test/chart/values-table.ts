@@ -4,13 +4,13 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { GeneratedFile } from "@egress-nat/crds/generate";
 import { isMap, isScalar, type Node, parseDocument } from "yaml";
+import { markdownTable, replaceBetweenMarks } from "../generate/markdown.ts";
 import { CHART } from "../workload/chart.ts";
 
 const README = "config/helm/egress-nat/README.md";
 
-/** Where the table stands: between these two lines. */
-const BEGIN = "<!-- From values.yaml, by `npm run generate`. -->\n";
-const END = "<!-- The end of the values. -->\n";
+/** Of the marks between which the table stands. */
+const TABLE = "values.yaml, by npm run generate";
 
 /** How the comments begin that helm-docs reads. */
 const DESCRIPTION = "-- ";
@@ -30,26 +30,13 @@ const read = (name: string) => readFile(join(CHART, name), "utf8");
 /** The chart's README with the table of its values. */
 export async function chartReadme(): Promise<readonly GeneratedFile[]> {
   const [readme, values] = await Promise.all([read("README.md"), read("values.yaml")]);
-  const [begin, end] = [readme.indexOf(BEGIN), readme.indexOf(END)];
-  if (begin === -1 || end < begin) throw new Error(`${README} does not hold ${BEGIN} and ${END}`);
   const rows = valuesIn(values).map(({ path, standard, description }) => [
     `\`${path}\``,
     standard,
     description,
   ]);
-  const table = `\n${tableOf([["value", "default", "meaning"], ...rows])}\n`;
-  return [{ path: README, text: readme.slice(0, begin + BEGIN.length) + table + readme.slice(end) }];
-}
-
-/** As the formatter of the repository writes it: columns of one width. */
-function tableOf([header = [], ...rows]: readonly (readonly string[])[]): string {
-  const widths = header.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const rule = widths.map((width) => "-".repeat(width));
-  return [header, rule, ...rows]
-    .map((row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |\n`)
-    .join("");
+  const table = markdownTable([["value", "default", "meaning"], ...rows]);
+  return [{ path: README, text: replaceBetweenMarks(readme, TABLE, table) }];
 }
 
 /**

@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { GeneratedFile } from "@egress-nat/crds/generate";
+import { markdownTable, replaceBetweenMarks } from "../generate/markdown.ts";
 import { type Answer, conforms, type Expected, PROTOCOL_CASES } from "./cases/index.ts";
 import { CHAINS, positions, withEgressNat } from "./chains.ts";
 import { CLIENT_CASES } from "./client-cases.ts";
@@ -14,7 +15,7 @@ const ROOT = join(import.meta.dirname, "../..");
 
 const COMMANDS: readonly RuntimeCommand[] = ["ADD", "CHECK", "DEL", "GC", "STATUS"];
 
-/** Between `<!-- NAME -->` and `<!-- end of NAME -->`. */
+/** By the names of their marks. */
 const TABLES: Readonly<Record<string, () => string>> = {
   "matrix of calls": callsTable,
   "matrix of versions": versionsTable,
@@ -26,29 +27,27 @@ const TABLES: Readonly<Record<string, () => string>> = {
 export async function cniMatrix(): Promise<readonly GeneratedFile[]> {
   let text = await readFile(join(ROOT, PATH), "utf8");
   for (const [name, table] of Object.entries(TABLES)) {
-    const place = new RegExp(`(?<=<!-- ${name} -->\n).*(?=<!-- end of ${name} -->)`, "s");
-    if (!place.test(text)) throw new Error(`${PATH} has no marks <!-- ${name} -->, <!-- end of ${name} -->`);
-    text = text.replace(place, () => `\n${table()}\n`);
+    text = replaceBetweenMarks(text, name, table());
   }
   return [{ path: PATH, text }];
 }
 
 function callsTable(): string {
-  return markdown(
+  return markdownTable([
     ["case", "commands", "section", "specification", "egress-nat", "tuning", "why"],
-    PROTOCOL_CASES.map(({ title, commands, section, expected, answer, control, reason = "" }) => [
+    ...PROTOCOL_CASES.map(({ title, commands, section, expected, answer, control, reason = "" }) => [
       ...[title, commands.join(", "), section, inWords(expected), marked(answer, expected), control, reason],
     ]),
-  );
+  ]);
 }
 
 function versionsTable(): string {
-  return markdown(
+  return markdownTable([
     ["cniVersion", ...COMMANDS, "tuning"],
-    VERSION_CASES.map((row) => [
+    ...VERSION_CASES.map((row) => [
       ...[row.version, ...COMMANDS.map((command) => row.answers[command]), otherwise(row)],
     ]),
-  );
+  ]);
 }
 
 function otherwise({ answers, control }: VersionCase): string {
@@ -57,25 +56,25 @@ function otherwise({ answers, control }: VersionCase): string {
 }
 
 function clientsTable(): string {
-  return markdown(
+  return markdownTable([
     ["case", "command", "section", "specification", "egress-nat", "the agent hears", "why"],
-    CLIENT_CASES.map(({ title, command, section, expected, answer, asks, reason = "" }) => [
+    ...CLIENT_CASES.map(({ title, command, section, expected, answer, asks, reason = "" }) => [
       ...[title, command, section, inWords(expected), marked(answer, expected)],
       ...[asks.map((request) => request.split(" ")[0]).join(", ") || "nothing", reason],
     ]),
-  );
+  ]);
 }
 
 function chainsTable(): string {
-  return markdown(
+  return markdownTable([
     ["chain", "with egress-nat"],
-    CHAINS.flatMap((chain) => {
+    ...CHAINS.flatMap((chain) => {
       const places = positions(chain).map((position) => withEgressNat(chain, position));
       return [
         [chain.name, places.map(({ plugins }) => plugins.map(({ type }) => type).join(", ")).join("; ")],
       ];
     }),
-  );
+  ]);
 }
 
 function inWords(expected: Expected): string {
@@ -84,13 +83,4 @@ function inWords(expected: Expected): string {
 
 function marked(answer: Answer, expected: Expected): string {
   return conforms(answer, expected) ? answer : `**${answer}**`;
-}
-
-function markdown(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = header.map((_, column) =>
-    Math.max(...[header, ...rows].map((row) => row[column]?.length ?? 0)),
-  );
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |\n`;
-  return [header, widths.map((width) => "-".repeat(width)), ...rows].map(line).join("");
 }
