@@ -10,7 +10,7 @@ import { needCommands } from "../system/debian-packages.ts";
 import { installChart, RELEASE } from "../workload/chart.ts";
 import { coilImages } from "./images.ts";
 import { COIL, NODE_NAMES } from "./names.ts";
-import { type CoilSuite, coilSuite } from "./suite.ts";
+import { type CoilSuite, coilSuite, ECHOTEST } from "./suite.ts";
 
 const SUITE_TIMEOUT_MS = 3_600_000;
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
   for (const [name, hostname] of Object.entries(NODE_NAMES)) {
     const labels = [`kubernetes.io/hostname=${hostname}`, ...(name === "node1" ? [] : ["test=coil"])];
     await cluster.kubectl(["label", "node", name, "--overwrite", ...labels]);
-    await cluster.node(name).run(`install -m 755 ${suite.echotest} /usr/local/bin/echotest`);
+    await cluster.node(name).run(`install -m 755 ${join(suite.image, ECHOTEST)} /usr/local/bin/`);
   }
   commands = await mkdtemp(join(tmpdir(), "egress-nat-coil-"));
   await standIns();

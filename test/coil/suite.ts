@@ -10,14 +10,15 @@ const MODULE = "github.com/cybozu-go/coil/v2";
 const PATCHES = join(import.meta.dirname, "patches");
 const DOCKERFILE = join(import.meta.dirname, "image/Dockerfile");
 
+/** The HTTP server of its pods, in the folder of their image. It runs one on a node, too. */
+export const ECHOTEST = "echotest";
+
 /** coil's end-to-end suite, built. */
 export interface CoilSuite {
   /** The folder that it has to run in, because its manifests are there. */
   readonly folder: string;
   readonly program: string;
-  /** The HTTP server that it runs on a node. */
-  readonly echotest: string;
-  /** The folder with the Dockerfile of its pods' image, and what that copies: the same server, and a pause. */
+  /** The folder with the Dockerfile of its pods' image, and what that copies: {@link ECHOTEST}, and a pause. */
   readonly image: string;
 }
 
@@ -40,12 +41,11 @@ export async function coilSuite(): Promise<CoilSuite> {
     await execa("chmod", ["-R", "u+w", module]);
     for (const file of patches) await execa("patch", ["--strip=1", `--input=${file}`], { cwd: module });
     await runGo(["test", "-c", "-o", join(draft, "suite"), "./e2e"], module);
-    await runGo(["build", "-o", join(draft, "image/echotest"), "./e2e/echo-server"], module);
+    await runGo(["build", "-o", join(draft, "image", ECHOTEST), "./e2e/echo-server"], module);
     await cp(DOCKERFILE, join(draft, "image/Dockerfile"));
     await cp(pause, join(draft, "image/pause"));
     await cp(join(module, "e2e/manifests"), join(draft, "manifests"), { recursive: true });
     await rm(module, { recursive: true });
   });
-  const image = join(folder, "image");
-  return { folder, program: join(folder, "suite"), echotest: join(image, "echotest"), image };
+  return { folder, program: join(folder, "suite"), image: join(folder, "image") };
 }
