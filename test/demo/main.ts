@@ -17,7 +17,7 @@ const CLUSTER = "demo";
 const RENDERER = process.stdout.isTTY ? "default" : "simple";
 
 program
-  .name("npm run demo")
+  .name("npm run demo --")
   .description(
     `Shows the product at work: brings up a Kubernetes cluster of two nodes on this machine, installs the Helm chart,
 makes an Egress with two gateways for the whole internet, and lets pods ask the internet which address it sees.

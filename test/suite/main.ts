@@ -15,10 +15,12 @@ const EVERY_STAGE = "all";
 const NIGHTLY = "nightly";
 
 program
-  .name("npm test")
+  .name("npm test --")
   .description(`Runs the test suite, or one stage of it.
 
-Stages of npm test, in order:
+Steps run one after the other, the stages of a step side by side.
+
+Stages of npm test:
 ${listOf(STAGES)}
 
 Stages of npm run test:nightly:
@@ -59,8 +61,9 @@ await program.parseAsync();
 
 function listOf(plan: Plan): string {
   return plan
-    .flat()
-    .map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`)
+    .flatMap((stages, index) =>
+      stages.map(({ name, summary }) => `  step ${index + 1}  ${name.padEnd(14)}${summary}`),
+    )
     .join("\n");
 }
 

@@ -46,11 +46,15 @@ export const NIGHTLY_STAGES: Plan = [
     ),
   ],
   [
-    vitestStage("unit", "decoders of what comes from outside, 100,000 cases each", {
-      name: "fuzz",
-      environment: { E2E_LENGTH: "long" },
-      only: [".fuzz.test.ts"],
-    }),
+    vitestStage(
+      "unit",
+      "decoders of what comes from outside, 100,000 cases each (10,000 of the CNI plugin, a process each)",
+      {
+        name: "fuzz",
+        environment: { E2E_LENGTH: "long" },
+        only: [".fuzz.test.ts"],
+      },
+    ),
     vitestStage("unit", "the CNI plugin for arm64, emulated", {
       name: "arm64",
       environment: { PLUGIN_ARCHITECTURE: "arm64" },
