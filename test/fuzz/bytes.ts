@@ -42,7 +42,7 @@ function hostileBytes(known: readonly Uint8Array[]): fc.Arbitrary<Uint8Array> {
 }
 
 /**
- * Gives a decoder hostile bytes: 2,000 cases in `npm test`, 100,000 at night. What fails is printed as small as it can
+ * Gives a decoder hostile bytes: by default 2,000 cases in `npm test`, 100,000 at night. What fails is printed as small as it can
  * be, with its seed.
  *
  * @param known messages that the decoder takes; most cases are changes of these
