@@ -223,7 +223,7 @@ class Plugin {
     throw new CniError(
       CniErrorCode.differs,
       `the pod asks for an Egress by its annotation ${asked}, and is no client of one`,
-      "annotations are read when a pod starts: make it anew",
+      "annotations are read when a pod starts: recreate it",
     );
   }
 
