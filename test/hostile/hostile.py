@@ -84,7 +84,10 @@ def requests(path):
         **{"netns": "/proc/1/../1/ns/net", "pod": pod, "addresses": ["127.0.0.1", "::ffff:10.9.0.1", "::"] * 100},
         "annotations": {"__proto__": "x", "egress.coil.cybozu.com/../..": "," * 100_000},
     }
-    corpus = [{"operation": operation, "record": record} for operation in ("delete", "check") for record in records]
+    corpus = [{"operation": "delete", "records": [record]} for record in records]
+    corpus += [
+        {"operation": "check", "record": record, "netns": "/proc/1/../1/ns/net", "addresses": ["::"]} for record in records
+    ]
     corpus += [add, {"operation": "mention", "pod": pod, "keys": ["k" * 5_000, "__proto__", ""] * 100}]
     lines = [json.dumps(request).encode() + b"\n" for request in corpus]
     for line in lines:

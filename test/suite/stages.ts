@@ -55,11 +55,13 @@ export const NIGHTLY_STAGES: Plan = [
         only: [".fuzz.test.ts"],
       },
     ),
-    vitestStage("unit", "the CNI plugin for arm64, emulated", {
-      name: "arm64",
-      environment: { PLUGIN_ARCHITECTURE: "arm64" },
-      only: ["/plugin.test.ts"],
-    }),
+    ...(["arm64", "old-amd64"] as const).map((name) =>
+      vitestStage("unit", "the CNI plugin on another processor, emulated", {
+        name,
+        environment: { PLUGIN_PROCESSOR: name },
+        only: ["/plugin.test.ts"],
+      }),
+    ),
     vitestStage("datapath", "programs whose ports are held, at length", {
       name: "hostile",
       environment: { E2E_LENGTH: "long" },
