@@ -6,7 +6,7 @@ const { long } = settingsFrom(process.env);
 const CASES = long ? 100_000 : 2_000;
 
 /** For a decoder that is a process for each case. */
-export const PROCESS_CASES = long ? 10_000 : 500;
+export const PROCESS_CASES = long ? 10_000 : 200;
 
 /** For tests whose decoder is a server: 100,000 connections take minutes. */
 export const FUZZ_TIMEOUT_MS = 900_000;
