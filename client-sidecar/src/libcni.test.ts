@@ -1,9 +1,9 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { cniBed } from "../../test/cni/bed.ts";
 import { conforms } from "../../test/cni/cases/index.ts";
 import { CLIENT, CLIENT_CASES, type ClientCase } from "../../test/cni/client-cases.ts";
-import { type CniPrograms, cniPrograms } from "../../test/cni/programs.ts";
-import { POD_NETNS, Sandbox } from "../../test/cni/sandbox.ts";
+import { POD_NETNS } from "../../test/cni/sandbox.ts";
 import {
   parseAnswers,
   type RuntimeCommand,
@@ -23,27 +23,22 @@ const ADDRESS = "127.0.0.1";
 const OTHER_ADDRESS = "127.0.0.2";
 const YES = { ok: true } as const;
 
-let programs: CniPrograms;
-let sandbox: Sandbox;
+const bed = cniBed();
 
-beforeAll(async () => {
-  programs = await cniPrograms();
-  sandbox = await Sandbox.start();
-}, 600_000);
-
-afterAll(() => sandbox?.end());
-
-beforeEach(() => mkdir(sandbox.path(RUN)));
+beforeEach(() => mkdir(bed().sandbox.path(RUN)));
 
 afterEach(async () => {
   for (const folder of [RUN, STATE] as const)
-    await rm(sandbox.path(folder), { recursive: true, force: true });
+    await rm(bed().sandbox.path(folder), { recursive: true, force: true });
 });
 
 test.each(CLIENT_CASES)("libcni's $command of a client: $title: $answer", async (row) => {
   // libcni checks what it has added itself.
   if (row.command === "CHECK") await throughLibcni("ADD", YES);
-  const state = new NodeState({ runDirectory: sandbox.path(RUN), stateDirectory: sandbox.path(STATE) });
+  const state = new NodeState({
+    runDirectory: bed().sandbox.path(RUN),
+    stateDirectory: bed().sandbox.path(STATE),
+  });
   await prepare(row, state);
   const { answer, requests } = await throughLibcni(row.command, replyOf(row), row.netnsGone);
   expect(outcome(answer)).toBe(row.answer);
@@ -67,8 +62,8 @@ async function prepare({ clients, stateUnreadable }: ClientCase, state: NodeStat
     state.writeTrusted({ address, record: recordOf(containerId), egresses: [] });
   }
   if (!stateUnreadable) return;
-  await mkdir(sandbox.path(STATE));
-  await writeFile(sandbox.path(`${STATE}/addresses`), "");
+  await mkdir(bed().sandbox.path(STATE));
+  await writeFile(bed().sandbox.path(`${STATE}/addresses`), "");
 }
 
 function replyOf({ agent }: ClientCase) {
@@ -83,9 +78,9 @@ async function throughLibcni(
   netnsGone = false,
 ): Promise<{ readonly answer: StepAnswer; readonly requests: readonly AgentRequest[] }> {
   const agent =
-    reply === undefined ? undefined : await FakeAgent.start(sandbox.path(`${RUN}/agent.sock`), reply);
+    reply === undefined ? undefined : await FakeAgent.start(bed().sandbox.path(`${RUN}/agent.sock`), reply);
   const scenario: Scenario = {
-    ...{ through: "libcni", pluginFolders: programs.pluginFolders, cacheFolder: "/run/cni-cache" },
+    ...{ through: "libcni", pluginFolders: bed().programs.pluginFolders, cacheFolder: "/run/cni-cache" },
     configuration: {
       ...{ cniVersion: "1.1.0", name: "pods" },
       plugins: [{ type: "loopback" }, { type: "egress-nat", capabilities: { [CAPABILITY]: true } }],
@@ -100,7 +95,7 @@ async function throughLibcni(
     ],
   };
   try {
-    const { stdout } = await sandbox.run([programs.driver], { input: JSON.stringify(scenario) });
+    const { stdout } = await bed().sandbox.run([bed().programs.driver], { input: JSON.stringify(scenario) });
     const [answer] = parseAnswers(stdout);
     if (answer === undefined) throw new Error("the driver left out the step");
     return { answer, requests: agent?.requests ?? [] };

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { cniBed } from "./bed.ts";
 import {
   type Answer,
   type Call,
@@ -7,22 +8,13 @@ import {
   PROTOCOL_CASES,
   previousResult,
 } from "./cases/index.ts";
-import { type CniPrograms, cniPrograms } from "./programs.ts";
-import { type Ended, POD_NETNS, Sandbox } from "./sandbox.ts";
+import { type Ended, POD_NETNS } from "./sandbox.ts";
 import { commandIn } from "./surroundings.ts";
 
 const VERSION = "1.1.0";
 const ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
 
-let programs: CniPrograms;
-let sandbox: Sandbox;
-
-beforeAll(async () => {
-  programs = await cniPrograms();
-  sandbox = await Sandbox.start();
-}, 600_000);
-
-afterAll(() => sandbox?.end());
+const bed = cniBed();
 
 const rows = PROTOCOL_CASES.flatMap((row) =>
   row.commands.flatMap((command) =>
@@ -64,7 +56,8 @@ async function execute(type: string, command: Command, call: Call): Promise<stri
   const configuration = configurationOf(type, call);
   const env = environmentOf(command, call);
   const input = call.stdin ?? JSON.stringify(configuration);
-  const run = () => sandbox.run(commandIn(call.surroundings, programs.pluginOf(type)), { input, env });
+  const run = () =>
+    bed().sandbox.run(commandIn(call.surroundings, bed().programs.pluginOf(type)), { input, env });
   let ended = await run();
   for (let times = 1; times < (call.times ?? 1); times++) ended = await run();
   if (ended.exitCode === 0) {
@@ -130,7 +123,7 @@ function environmentOf(command: Command, { environment = {} }: Call): Record<str
     CNI_CONTAINERID: "c0ffee",
     CNI_NETNS: POD_NETNS,
     CNI_IFNAME: "eth0",
-    CNI_PATH: programs.path,
+    CNI_PATH: bed().programs.path,
     CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAMESPACE=apps;K8S_POD_NAME=web",
     ...environment,
   };

@@ -1,21 +1,13 @@
 import { readdir } from "node:fs/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type CniPrograms, cniPrograms } from "./programs.ts";
-import { POD_NETNS, Sandbox } from "./sandbox.ts";
+import { describe, expect, test } from "vitest";
+import { cniBed } from "./bed.ts";
+import { POD_NETNS } from "./sandbox.ts";
 import { parseAnswers, type RuntimeCommand, type Scenario, type StepAnswer } from "./scenario.ts";
 import { NOT_ASKED, VERSION_CASES } from "./versions.ts";
 
 const CACHE = "/run/cni-cache";
 
-let programs: CniPrograms;
-let sandbox: Sandbox;
-
-beforeAll(async () => {
-  programs = await cniPrograms();
-  sandbox = await Sandbox.start();
-}, 600_000);
-
-afterAll(() => sandbox?.end());
+const bed = cniBed();
 
 const COMMANDS: readonly RuntimeCommand[] = ["ADD", "CHECK", "STATUS", "GC", "DEL"];
 
@@ -59,9 +51,9 @@ test.each(accepted)(
       ...["egress-nat DEL", "loopback DEL"],
       ...(answers.GC === NOT_ASKED ? [] : ["loopback GC", "egress-nat GC"]),
     ]);
-    expect(await readdir(sandbox.path(`${CACHE}/results`))).toEqual(["pods-kept-lo"]);
+    expect(await readdir(bed().sandbox.path(`${CACHE}/results`))).toEqual(["pods-kept-lo"]);
     await run(version, chain, [{ ...kept, command: "DEL" }]);
-    expect(await readdir(sandbox.path(`${CACHE}/results`))).toEqual([]);
+    expect(await readdir(bed().sandbox.path(`${CACHE}/results`))).toEqual([]);
   },
 );
 
@@ -89,10 +81,10 @@ async function run(
 ): Promise<readonly StepAnswer[]> {
   const configuration = { cniVersion, name: "pods", plugins: chain.map((type) => ({ type })) };
   const scenario: Scenario = {
-    ...{ through: "libcni", pluginFolders: programs.pluginFolders, cacheFolder: CACHE },
+    ...{ through: "libcni", pluginFolders: bed().programs.pluginFolders, cacheFolder: CACHE },
     ...{ configuration, steps },
   };
-  const { stdout } = await sandbox.run([programs.driver], { input: JSON.stringify(scenario) });
+  const { stdout } = await bed().sandbox.run([bed().programs.driver], { input: JSON.stringify(scenario) });
   return parseAnswers(stdout);
 }
 
