@@ -3,6 +3,7 @@ import { join, parse } from "node:path";
 import { execa } from "execa";
 import { cachedFolder, contentHash, filesIn } from "./cache.ts";
 import { TestBedError } from "./failure.ts";
+import { runGo } from "./go-module.ts";
 
 const GO_VERSION = { major: 1, minor: 25 };
 
@@ -22,7 +23,7 @@ export interface GoProgram {
  * Builds a static executable, once per content of its folder.
  *
  * @returns the path of the executable in the cache
- * @throws TestBedError `go-missing`, `go-too-old`, `go-build-failed`
+ * @throws TestBedError `go-missing`, `go-too-old`, `go-failed`
  */
 export async function goProgram(program: GoProgram): Promise<string> {
   return join(await builtFolder(program, (folder) => ["-o", join(folder, program.name), "."]), program.name);
@@ -52,26 +53,8 @@ async function builtFolder(
     await checkGo();
     // The linker leaves debug information out (-w); not to write it at all takes a tenth off the compiler's time.
     const compilerFlags = "-gcflags=all=-dwarf=false";
-    const build = await execa(
-      "go",
-      [
-        "build",
-        "-mod=readonly",
-        `-modfile=${modFile}`,
-        compilerFlags,
-        `-ldflags=${linkerFlags}`,
-        ...target(draft),
-      ],
-      {
-        cwd: program.folder,
-        env: { CGO_ENABLED: "0", GOWORK: "off" },
-        reject: false,
-        all: true,
-      },
-    );
-    if (build.exitCode !== 0) {
-      throw new TestBedError("go-build-failed", `go build of ${program.folder} failed:\n${build.all}`);
-    }
+    const flags = ["-mod=readonly", `-modfile=${modFile}`, compilerFlags, `-ldflags=${linkerFlags}`];
+    await runGo(["build", ...flags, ...target(draft)], program.folder);
   });
 }
 
