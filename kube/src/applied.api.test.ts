@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
+import { createTransport } from "./https-transport.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { type KubeObject, type Resource, resourcePath } from "./resource.ts";
 import { ResourceClient } from "./resource-client.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
-import { createTransport, type Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 const APPS = { group: "apps", version: "v1", namespaced: true };
 const CORE = { group: "", version: "v1", namespaced: true };

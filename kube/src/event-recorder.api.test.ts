@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import { EventRecorder, type RecordedEvent } from "./event-recorder.ts";
+import { createTransport } from "./https-transport.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { FakeClock } from "./testing/fake-clock.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
-import { createTransport, type Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 let transport: Transport;
 let namespace: string;

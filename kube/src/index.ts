@@ -19,6 +19,7 @@ export {
   type RecordedEvent,
   type Regarding,
 } from "./event-recorder.ts";
+export { createTransport, type SentRequest, type TransportOptions } from "./https-transport.ts";
 export { type InClusterOptions, inClusterCredentials } from "./in-cluster-credentials.ts";
 export { fencedBy } from "./lead.ts";
 export { type LeaderCallbacks, LeaderElector, type LeaderElectorOptions } from "./leader-election.ts";
@@ -28,7 +29,8 @@ export type { Logger } from "./logger.ts";
 export { appliedFields, type FieldSet, type ManagedFieldsEntry, sharingLeaves } from "./managed-fields.ts";
 export { microTime } from "./micro-time.ts";
 export { OwnerReferences } from "./owner-references.ts";
-export { Reflector, type ReflectorEvent, type ReflectorOptions, type ReflectorState } from "./reflector.ts";
+export { Reflector, type ReflectorOptions, type ReflectorState } from "./reflector.ts";
+export type { ReflectorEvent } from "./reflector-event.ts";
 export {
   apiVersion,
   CONFIG_MAP_RESOURCE,
@@ -53,15 +55,7 @@ export {
   ResourceClient,
 } from "./resource-client.ts";
 export { type Change, type ChangeListener, Store } from "./store.ts";
-export {
-  createTransport,
-  type Query,
-  type RequestOptions,
-  type SentRequest,
-  type StreamOptions,
-  type Transport,
-  type TransportOptions,
-} from "./transport.ts";
+export type { Query, RequestOptions, StreamOptions, Transport } from "./transport.ts";
 export {
   done,
   type Outcome,

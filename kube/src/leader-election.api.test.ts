@@ -1,12 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import type { Credentials } from "./credentials.ts";
+import { createTransport } from "./https-transport.ts";
 import { LeaderElector } from "./leader-election.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import { TcpProxy } from "./testing/tcp-proxy.ts";
-import { createTransport, type Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 let credentials: Credentials;
 let direct: Transport;

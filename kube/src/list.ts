@@ -49,6 +49,24 @@ export async function listObjects<T>(request: ListRequest<T>): Promise<ListResul
   }
 }
 
+/**
+ * Asks which moment a collection is at.
+ *
+ * @param request without labels to select by: it would cost as many objects as have to be looked at until one has them
+ */
+export async function presentVersion(request: Omit<ListRequest<never>, "convert">): Promise<string> {
+  const { transport, path, query, signal } = request;
+  const answer = await transport.request({
+    method: "GET",
+    path,
+    // Without a resourceVersion the answer is of this moment, from no cache that lags behind.
+    query: { ...query, limit: 1 },
+    accept: METADATA_ONLY.list,
+    signal,
+  });
+  return Envelope.parse(answer).metadata.resourceVersion;
+}
+
 async function listInPages<T>(request: ListRequest<T>, limit: number | undefined): Promise<ListResult<T>> {
   const { transport, path, query, metadataOnly, convert, signal } = request;
   const items: T[] = [];

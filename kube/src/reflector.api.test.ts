@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import { apiserver, etcd } from "../../test/api/apiserver.ts";
 import type { Credentials } from "./credentials.ts";
+import { createTransport } from "./https-transport.ts";
 import { loadCredentials } from "./load-credentials.ts";
-import { Reflector, type ReflectorEvent } from "./reflector.ts";
+import { Reflector } from "./reflector.ts";
+import type { ReflectorEvent } from "./reflector-event.ts";
 import { CONFIG_MAP_RESOURCE } from "./resource.ts";
 import type { ResourceClient } from "./resource-client.ts";
 import { type Change, Store } from "./store.ts";
@@ -12,7 +14,7 @@ import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import { TcpProxy } from "./testing/tcp-proxy.ts";
-import { createTransport, type Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 let credentials: Credentials;
 let direct: Transport;

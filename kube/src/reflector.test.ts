@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { KubeError } from "./error.ts";
-import { Reflector, type ReflectorEvent } from "./reflector.ts";
+import { Reflector } from "./reflector.ts";
+import type { ReflectorEvent } from "./reflector-event.ts";
 import { CONFIG_MAP_RESOURCE } from "./resource.ts";
 import { Store } from "./store.ts";
 import { ConfigMap } from "./testing/config-maps.ts";

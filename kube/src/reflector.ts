@@ -3,42 +3,13 @@ import { abortable } from "./abortable.ts";
 import { Backoff } from "./backoff.ts";
 import { pause } from "./clock.ts";
 import { hasCode, KubeError } from "./error.ts";
-import { listObjects } from "./list.ts";
+import { listObjects, presentVersion } from "./list.ts";
 import type { Logger } from "./logger.ts";
-import { METADATA_ONLY } from "./representation.ts";
+import { failureOf, type ReflectorEvent, type RelistReason } from "./reflector-event.ts";
 import { apiVersion, type KubeObject, objectKey, type Resource, resourcePath } from "./resource.ts";
 import type { Store } from "./store.ts";
 import type { Query, Transport } from "./transport.ts";
 import { type WatchEvent, watchObjects } from "./watch.ts";
-
-type RelistReason = "start" | "expired" | "refused" | "rewound";
-
-/** What happens to a reflector, by name, for metrics and tests. */
-export type ReflectorEvent =
-  /** It lists: at the start, or because it cannot know what it missed. */
-  | { readonly type: "relist"; readonly reason: RelistReason }
-  /** The store holds what the list said. */
-  | { readonly type: "synced"; readonly objects: number; readonly durationMs: number }
-  | { readonly type: "watching"; readonly resourceVersion: string }
-  | { readonly type: "bookmark"; readonly resourceVersion: string }
-  /** The apiserver ended the watch in good order. */
-  | { readonly type: "ended" }
-  /**
-   * Nothing came, not even a bookmark: the connection may be dead. Or nothing happens, and etcd does not tell its progress
-   * (--watch-progress-notify-interval), without which the apiserver has no bookmarks for what does not change.
-   */
-  | { readonly type: "idle"; readonly error: KubeError }
-  /** The connection broke, or the apiserver could not serve. */
-  | { readonly type: "disconnected"; readonly error: unknown }
-  /** History does not reach back to what was seen last (410 Gone). */
-  | { readonly type: "expired"; readonly error: KubeError }
-  /** The collection is at an earlier moment than what was seen last: etcd was restored from a backup. */
-  | { readonly type: "rewound"; readonly resourceVersion: string }
-  /** The apiserver answered, and refuses: missing rights, no such resource. */
-  | { readonly type: "refused"; readonly error: KubeError }
-  /** An object that could not be parsed; its former version stays in the store. */
-  | { readonly type: "invalid"; readonly key: string; readonly error: unknown }
-  | { readonly type: "backoff"; readonly delayMs: number; readonly failures: number };
 
 export interface ReflectorState {
   readonly phase: "stopped" | "listing" | "watching" | "waiting";
@@ -92,8 +63,7 @@ const Raw = z.object({
   }),
 });
 
-/** Of a bookmark, and of a list. */
-const Head = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
+const Bookmark = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
 
 /**
  * Keeps a store equal to a collection of the API: lists it, then watches it for as long as it runs.
@@ -230,17 +200,8 @@ export class Reflector<T extends KubeObject> {
    * @see https://kep.k8s.io/5504 resourceVersions are decimal numbers that can be compared
    */
   async #compareWithNow(resourceVersion: string, signal: AbortSignal): Promise<void> {
-    const { transport, resource, logger } = this.#options;
-    const answer = await transport.request({
-      method: "GET",
-      path: this.#path,
-      // Without a resourceVersion the answer is of this moment, from no cache that lags behind. With labels to select by,
-      // it would cost as many objects as have to be looked at until one has them.
-      query: { fieldSelector: this.#query.fieldSelector, limit: 1 },
-      accept: METADATA_ONLY.list,
-      signal,
-    });
-    const now = Head.parse(answer).metadata.resourceVersion;
+    const { transport, resource, logger, fieldSelector } = this.#options;
+    const now = await presentVersion({ transport, path: this.#path, query: { fieldSelector }, signal });
     this.#mayBeRewound = false;
     if (Number(now) >= Number(resourceVersion)) return;
     this.#isRewound = true;
@@ -255,7 +216,7 @@ export class Reflector<T extends KubeObject> {
   #take(event: WatchEvent): void {
     const { store } = this.#options;
     if (event.type === "BOOKMARK") {
-      const { resourceVersion } = Head.parse(event.object).metadata;
+      const { resourceVersion } = Bookmark.parse(event.object).metadata;
       this.#resourceVersion = resourceVersion;
       this.#tell({ type: "bookmark", resourceVersion });
       return;
@@ -291,38 +252,33 @@ export class Reflector<T extends KubeObject> {
   /** Decides, after an error, from where to go on, and waits before it does. */
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     const { logger, resource } = this.#options;
-    const wasSyncedAt = this.#resourceVersion;
-    if (hasCode(error, "Gone")) {
-      this.#relist("expired");
-      this.#tell({ type: "expired", error });
-      logger.info({ kind: resource.kind, resourceVersion: wasSyncedAt }, "watch has expired, listing again");
+    const { kind } = resource;
+    const isWatching = this.#phase === "watching";
+    const resourceVersion = this.#resourceVersion;
+    const failure = failureOf(error, isWatching);
+    if (failure.type === "expired" || failure.type === "refused") this.#relist(failure.type);
+    this.#tell(failure);
+    if (failure.type === "idle") {
+      // Should the apiserver be gone, the next attempt says so.
+      logger.debug({ kind }, "the watch was silent, starting it again");
+      this.#mayBeRewound = true;
+      this.#phase = "waiting";
+      return;
+    }
+    if (failure.type === "expired") {
+      logger.info({ kind, resourceVersion }, "watch has expired, listing again");
       if (this.#backoff.failures === 0) {
         this.#backoff.next();
         return;
       }
-    } else if (hasCode(error, "Idle") && this.#phase === "watching") {
-      this.#tell({ type: "idle", error });
-      // Should the apiserver be gone, the next attempt says so.
-      logger.debug({ kind: resource.kind }, "the watch was silent, starting it again");
-      this.#mayBeRewound = true;
-      this.#phase = "waiting";
-      return;
-    } else if (error instanceof KubeError && isRefusal(error)) {
-      this.#relist("refused");
-      this.#tell({ type: "refused", error });
-    } else {
-      this.#tell({ type: "disconnected", error });
-      const isBusy = error instanceof KubeError && error.status === 429;
-      if (this.#phase !== "watching" && !isBusy) this.#mayBeRewound = true;
     }
+    const isBusy = error instanceof KubeError && error.status === 429;
+    if (failure.type === "disconnected" && !isWatching && !isBusy) this.#mayBeRewound = true;
     const delayMs = this.#backoff.next(error instanceof KubeError ? error.retryAfterMs : 0);
     const { failures } = this.#backoff;
     // Each apiserver restart breaks every watch once: that is nothing to warn of.
     const level = failures > 1 ? "warn" : "info";
-    logger[level](
-      { kind: resource.kind, err: error, failures, delayMs },
-      "cannot list or watch, trying again",
-    );
+    logger[level]({ kind, err: error, failures, delayMs }, "cannot list or watch, trying again");
     this.#phase = "waiting";
     this.#tell({ type: "backoff", delayMs, failures });
     await pause(delayMs, signal);
@@ -336,9 +292,4 @@ export class Reflector<T extends KubeObject> {
   #tell(event: ReflectorEvent): void {
     this.#options.onEvent?.(event);
   }
-}
-
-/** An answer that says no, and not just "later". */
-function isRefusal(error: KubeError): boolean {
-  return error.status !== undefined && error.status < 500 && error.status !== 429;
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { createTransport } from "./https-transport.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { Reflector } from "./reflector.ts";
 import { CONFIG_MAP_RESOURCE, type KubeObject } from "./resource.ts";
@@ -11,7 +12,7 @@ import { Etcd } from "./testing/etcd.ts";
 import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
-import { createTransport, type Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 const OBJECTS = 10_000;
 /** Of each object; the reflectors under test keep none of it. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { KubeError, refusalError } from "./error.ts";
+import { tryParseJson } from "./json.ts";
 import { lines } from "./lines.ts";
 import { METADATA_ONLY } from "./representation.ts";
 import type { Query, Transport } from "./transport.ts";
@@ -77,12 +78,4 @@ function parseLine(text: string, path: string): WatchEvent {
   if (line.data.type !== "ERROR") return line.data;
   const { object } = line.data;
   throw refusalError({ request: `watch of ${path}`, status: object.code, body: object });
-}
-
-function tryParseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

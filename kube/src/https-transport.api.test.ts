@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
 import { z } from "zod";
 import type { Credentials } from "./credentials.ts";
+import { createTransport } from "./https-transport.ts";
 import { inClusterCredentials } from "./in-cluster-credentials.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import { TcpProxy } from "./testing/tcp-proxy.ts";
-import { createTransport, type Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 let credentials: Credentials;
 let admin: Transport;

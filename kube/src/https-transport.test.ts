@@ -4,9 +4,10 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Credentials } from "./credentials.ts";
 import { KubeError } from "./error.ts";
+import { createTransport, type SentRequest } from "./https-transport.ts";
 import { selfSigned } from "./testing/self-signed.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
-import { createTransport, type SentRequest, type Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 

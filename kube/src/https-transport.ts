@@ -1,0 +1,263 @@
+import type { IncomingMessage } from "node:http";
+import { abortable } from "./abortable.ts";
+import { pause } from "./clock.ts";
+import { ConnectionPool } from "./connection-pool.ts";
+import type { Authentication, Credentials } from "./credentials.ts";
+import { Deadline } from "./deadline.ts";
+import { KubeError, refusalError } from "./error.ts";
+import { tryParseJson } from "./json.ts";
+import type { Logger } from "./logger.ts";
+import type { Query, RequestOptions, StreamOptions, Transport } from "./transport.ts";
+
+export interface TransportOptions {
+  readonly credentials: Credentials;
+  readonly logger: Logger;
+  /** Value of the header User-Agent: how audit logs and metrics of the apiserver name this program. */
+  readonly userAgent?: string | undefined;
+  /** Told after each request, for metrics: also of those that are sent again. */
+  readonly onRequest?: ((request: SentRequest) => void) | undefined;
+}
+
+/** A request that is over, or a stream that has begun. */
+export interface SentRequest {
+  readonly method: string;
+  /** HTTP status; undefined where no answer came. */
+  readonly status: number | undefined;
+}
+
+/** A transport over HTTP/1.1 with keep-alive connections, which it shares with no other transport. */
+export function createTransport(options: TransportOptions): Transport {
+  return new HttpsTransport(options);
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+const JSON_TYPE = "application/json";
+
+/** As in client-go. */
+const MAX_ATTEMPTS = 10;
+
+/** A burst of a thousand requests must not become a thousand TLS handshakes. */
+const MAX_REQUEST_CONNECTIONS = 16;
+
+type OutgoingRequest = RequestOptions & Pick<StreamOptions, "isLastOfConnection">;
+
+class HttpsTransport implements Transport {
+  readonly #credentials: Credentials;
+  readonly #logger: Logger;
+  readonly #userAgent: string;
+  readonly #onRequest: TransportOptions["onRequest"];
+  // Over HTTP/1.1 each watch holds a connection: apart from the others, else many watches would starve them.
+  readonly #requests = new ConnectionPool(MAX_REQUEST_CONNECTIONS);
+  readonly #streams = new ConnectionPool(Number.POSITIVE_INFINITY);
+
+  constructor({ credentials, logger, userAgent = "egress-nat", onRequest }: TransportOptions) {
+    this.#credentials = credentials;
+    this.#logger = logger;
+    this.#userAgent = userAgent;
+    this.#onRequest = onRequest;
+  }
+
+  async request<T>(options: RequestOptions): Promise<T> {
+    const { method, path, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options;
+    const deadline = new Deadline(timeoutMs, signal);
+    try {
+      const response = await this.#answerTo(options, this.#requests, deadline);
+      const text = await readText(response);
+      return parseJson(text, `${method} ${path}`) as T;
+    } catch (error) {
+      throw this.#explain(error, options, deadline);
+    } finally {
+      deadline[Symbol.dispose]();
+    }
+  }
+
+  async stream(options: StreamOptions): Promise<AsyncIterable<Buffer>> {
+    const { timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options;
+    const request = { ...options, method: "GET", timeoutMs } as const;
+    const deadline = new Deadline(timeoutMs, signal);
+    try {
+      const response = await this.#answerTo(request, this.#streams, deadline);
+      deadline.lift();
+      return this.#chunks(response, request, options.idleTimeoutMs, deadline);
+    } catch (error) {
+      deadline[Symbol.dispose]();
+      throw this.#explain(error, request, deadline);
+    }
+  }
+
+  close(): void {
+    this.#requests.close();
+    this.#streams.close();
+  }
+
+  async *#chunks(
+    response: IncomingMessage,
+    request: RequestOptions,
+    idleTimeoutMs: number,
+    deadline: Deadline,
+  ): AsyncGenerator<Buffer, void, undefined> {
+    const chunks: AsyncIterator<Buffer> = response[Symbol.asyncIterator]();
+    try {
+      while (true) {
+        // Only the wait for the peer counts, not the time that the reader of the stream takes.
+        const timer = setTimeout(() => response.destroy(idleError(request, idleTimeoutMs)), idleTimeoutMs);
+        const next = await chunks.next().finally(() => clearTimeout(timer));
+        if (next.done) return;
+        yield next.value;
+      }
+    } catch (error) {
+      throw this.#explain(error, request, deadline);
+    } finally {
+      response.destroy();
+      deadline[Symbol.dispose]();
+    }
+  }
+
+  /** The answer, once it is a success: sends again where the apiserver is busy or the token was an old one. */
+  async #answerTo(
+    request: OutgoingRequest,
+    pool: ConnectionPool,
+    deadline: Deadline,
+  ): Promise<IncomingMessage> {
+    for (let attempt = 1; ; attempt += 1) {
+      const authentication = await abortable(this.#credentials.read(), deadline.signal);
+      const response = await this.#send(request, authentication, pool, deadline.signal);
+      if (isSuccess(response)) return response;
+
+      const error = await refusal(request, response);
+      if (attempt >= MAX_ATTEMPTS) throw error;
+      if (error.status === 401 && (await this.#hasReplaced(authentication, deadline.signal))) continue;
+      const delayMs = waitBeforeRetry(error);
+      if (delayMs === undefined || delayMs >= deadline.remainingMs) throw error;
+      this.#logger.debug({ path: request.path, status: error.status, delayMs }, "apiserver is busy, waiting");
+      await pause(delayMs, deadline.signal);
+    }
+  }
+
+  /** Whether other credentials have taken the place of these since they were read. */
+  async #hasReplaced(refused: Authentication, signal: AbortSignal): Promise<boolean> {
+    this.#credentials.invalidate();
+    const current = await abortable(this.#credentials.read(), signal);
+    return current.authorization !== refused.authorization;
+  }
+
+  async #send(
+    request: OutgoingRequest,
+    authentication: Authentication,
+    pool: ConnectionPool,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
+    const { method, path, query, contentType = JSON_TYPE, accept = JSON_TYPE } = request;
+    const { server } = this.#credentials;
+    const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const options = {
+      host: server.hostname.replace(/^\[|\]$/g, ""),
+      port: server.port || 443,
+      method,
+      path: `${server.pathname.replace(/\/$/, "")}${path}${queryString(query)}`,
+      headers: {
+        accept,
+        "user-agent": this.#userAgent,
+        ...(authentication.authorization && { authorization: authentication.authorization }),
+        ...(body && { "content-type": contentType, "content-length": body.length }),
+        ...(request.isLastOfConnection && { connection: "close" }),
+      },
+      signal,
+    };
+    const outgoing = await pool.request(authentication.tls, options, request.beforeSend);
+    outgoing.once("response", resolve).on("error", reject).end(body);
+    try {
+      const response = await promise;
+      this.#onRequest?.({ method, status: response.statusCode });
+      return response;
+    } catch (error) {
+      this.#onRequest?.({ method, status: undefined });
+      // The server may close a kept connection just as a request goes out on it. Only a GET is safe to send twice.
+      if (method === "GET" && outgoing.reusedSocket && !signal.aborted) {
+        pool.closeIdle();
+        return this.#send(request, authentication, pool, signal);
+      }
+      throw error;
+    }
+  }
+
+  /** The error to throw for whatever went wrong on the way. */
+  #explain(error: unknown, request: RequestOptions, deadline: Deadline): unknown {
+    if (request.signal?.aborted) return request.signal.reason;
+    if (error instanceof KubeError && error.code !== "Idle") return error;
+    // What broke may be the path to the apiserver, or what we know of its certificate.
+    this.#requests.closeIdle();
+    this.#streams.closeIdle();
+    this.#credentials.invalidate();
+    if (error instanceof KubeError) return error;
+    const what = `${request.method} ${this.#credentials.server.origin}${request.path}`;
+    if (deadline.expired) {
+      return new KubeError(`${what}: no answer within ${request.timeoutMs ?? DEFAULT_TIMEOUT_MS} ms`, {
+        code: "Timeout",
+        retryable: true,
+        cause: error,
+      });
+    }
+    const why = error instanceof Error ? error.message || error.name : String(error);
+    return new KubeError(`${what}: ${why}: is the apiserver up, and may this program reach it?`, {
+      code: "Unreachable",
+      retryable: true,
+      cause: error,
+    });
+  }
+}
+
+function isSuccess(response: IncomingMessage): boolean {
+  const status = response.statusCode ?? 0;
+  return status >= 200 && status < 300;
+}
+
+async function refusal(request: RequestOptions, response: IncomingMessage): Promise<KubeError> {
+  const text = await readText(response);
+  return refusalError({
+    request: `${request.method} ${request.path}`,
+    status: response.statusCode ?? 0,
+    body: tryParseJson(text) ?? text,
+    retryAfter: response.headers["retry-after"],
+  });
+}
+
+/** Any method is sent again where the server asks to wait, as client-go does it: callers bear it that a write was carried out. */
+function waitBeforeRetry(error: KubeError): number | undefined {
+  const isBusy = error.status === 429 || (error.status ?? 0) >= 500;
+  if (!isBusy || error.retryAfterMs === undefined) return undefined;
+  // Everyone whom it told "in 1 s" must not come in the same instant.
+  return error.retryAfterMs * (1 + Math.random() / 4);
+}
+
+function idleError(request: RequestOptions, idleTimeoutMs: number): KubeError {
+  return new KubeError(`${request.method} ${request.path}: nothing came for ${idleTimeoutMs} ms`, {
+    code: "Idle",
+    retryable: true,
+  });
+}
+
+function queryString(query: Query = {}): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) parameters.set(name, String(value));
+  }
+  return parameters.size > 0 ? `?${parameters}` : "";
+}
+
+async function readText(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function parseJson(text: string, request: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const message = `${request}: the answer is not JSON: ${JSON.stringify(text.slice(0, 200))}`;
+    throw new KubeError(message, { code: "InvalidResponse", retryable: true, cause });
+  }
+}
