@@ -3,7 +3,9 @@
 export { abortable } from "./abortable.ts";
 export { type AppliedOptions, digest, isApplied, withDigest } from "./applied.ts";
 export { Backoff, type BackoffOptions } from "./backoff.ts";
+export { Cache, type CacheOptions, CacheSet } from "./cache.ts";
 export { type Clock, pause, systemClock } from "./clock.ts";
+export { Controller, type ReconcileContext, type Reconciler } from "./controller.ts";
 export type { Authentication, Credentials, CredentialsOptions, TlsOptions } from "./credentials.ts";
 export {
   ENDPOINT_SLICE_RESOURCE,
@@ -60,6 +62,7 @@ export {
   done,
   type Outcome,
   requeueAfter,
+  stalled,
   type Worker,
   WorkQueue,
   type WorkQueueOptions,

@@ -7,3 +7,8 @@ export interface Logger {
   readonly warn: Log;
   readonly error: Log;
 }
+
+/** A logger that makes others, all of whose lines have the same details. */
+export interface ParentLogger extends Logger {
+  child(details: object): Logger;
+}

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { KubeError } from "./error.ts";
 import { FakeClock } from "./testing/fake-clock.ts";
-import { done, type Outcome, requeueAfter, WorkQueue, type WorkReport } from "./work-queue.ts";
+import { done, type Outcome, requeueAfter, stalled, WorkQueue, type WorkReport } from "./work-queue.ts";
 
 let clock: FakeClock;
 let reports: WorkReport[];
@@ -131,6 +131,24 @@ test("a worker may ask to look again after a while", async () => {
   expect(log).toEqual(["a"]);
   clock.advance(1);
   expect(log).toEqual(["a", "a"]);
+});
+
+test.each([
+  ["waits for a change alone", undefined, "done"],
+  ["looks again in time, where no watch tells of the remedy", 30_000, "requeue"],
+] as const)("what no retry mends %s", async (_, afterMs, outcome) => {
+  const queue = createQueue();
+  void queue.run(worker, stop.signal);
+  queue.add("a");
+  await failNext();
+  clock.advance(1_000);
+  await finishNext(stalled(afterMs));
+  expect(reports.at(-1)).toMatchObject({ key: "a", outcome });
+  expect(queue.delayed).toBe(afterMs === undefined ? 0 : 1);
+  queue.add("a");
+  await failNext();
+  // It was no failure that makes the next pause longer.
+  expect(reports.at(-1)?.failure).toMatchObject({ failures: 1 });
 });
 
 test("of two appointments for a key the earlier one counts", () => {

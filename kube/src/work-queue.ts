@@ -7,7 +7,9 @@ import { KubeError } from "./error.ts";
 export type Outcome =
   | { readonly type: "done" }
   /** All is well, but look again after a while. */
-  | { readonly type: "requeue"; readonly afterMs: number };
+  | { readonly type: "requeue"; readonly afterMs: number }
+  /** It has failed for a reason that no retry mends: it waits for a change, and looks again only where none would be seen. */
+  | { readonly type: "stalled"; readonly afterMs: number | undefined };
 
 export const done: Outcome = { type: "done" };
 
@@ -15,11 +17,21 @@ export function requeueAfter(afterMs: number): Outcome {
   return { type: "requeue", afterMs };
 }
 
+/**
+ * Whoever can mend it has been told of it.
+ *
+ * @param afterMs when to look all the same, because no watch tells of the remedy
+ */
+export function stalled(afterMs?: number): Outcome {
+  return { type: "stalled", afterMs };
+}
+
 export type Worker = (key: string, signal: AbortSignal) => Promise<Outcome>;
 
 export interface WorkReport {
   readonly key: string;
-  readonly outcome: Outcome["type"] | "error";
+  /** Whether the key waits for a change, for its time, or for another try. */
+  readonly outcome: "done" | "requeue" | "error";
   readonly durationMs: number;
   /** What the worker threw, and when the key's turn comes again. */
   readonly failure?: { readonly error: unknown; readonly failures: number; readonly retryAfterMs: number };
@@ -131,8 +143,10 @@ export class WorkQueue {
     try {
       const outcome = await worker(key, signal);
       this.#backoffs.delete(key);
-      if (outcome.type === "requeue") this.addAfter(key, outcome.afterMs);
-      this.#options.onReport?.({ key, outcome: outcome.type, durationMs: elapsed() });
+      const afterMs = outcome.type === "done" ? undefined : outcome.afterMs;
+      if (afterMs !== undefined) this.addAfter(key, afterMs);
+      const next = afterMs === undefined ? "done" : "requeue";
+      this.#options.onReport?.({ key, outcome: next, durationMs: elapsed() });
     } catch (error) {
       if (signal.aborted) return;
       const backoff = this.#backoffs.get(key) ?? new Backoff(this.#options.backoff);

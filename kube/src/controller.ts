@@ -1,0 +1,99 @@
+import { randomUUID } from "node:crypto";
+import type { Cache } from "./cache.ts";
+import type { Logger, ParentLogger } from "./logger.ts";
+import type { KubeObject } from "./resource.ts";
+import type { Change } from "./store.ts";
+import { type Outcome, WorkQueue, type WorkQueueOptions, type WorkReport } from "./work-queue.ts";
+
+export interface ControllerOptions extends WorkQueueOptions {
+  /** In the log it names the key; for metrics. */
+  readonly name: string;
+  readonly logger: ParentLogger;
+}
+
+/** One look at one key. */
+export interface ReconcileContext {
+  readonly key: string;
+  /** Each line has the key, and an id that all lines of this reconcile have. */
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** What a controller does. @typeParam S what is decided by: plain data */
+export interface Reconciler<S> {
+  /** Looks at what there is now, whatever the change was that asked for it. */
+  gather(key: string): S;
+  /** Decides and applies. @throws what another try may mend: it comes after a growing delay */
+  reconcile(snapshot: S, context: ReconcileContext): Promise<Outcome>;
+}
+
+/** Keys that have to be reconciled, and how: the queue, its log and the id of each reconcile. */
+export class Controller {
+  readonly name: string;
+  readonly #logger: ParentLogger;
+  readonly #queue: WorkQueue;
+  /** Of the last reconcile that was begun, by the key. */
+  readonly #ids = new Map<string, string>();
+
+  constructor({ name, logger, onReport, ...queue }: ControllerOptions) {
+    this.name = name;
+    this.#logger = logger;
+    this.#queue = new WorkQueue({
+      ...queue,
+      onReport: (report) => {
+        onReport?.(report);
+        this.#log(report);
+      },
+    });
+  }
+
+  /** Keys whose turn has come but that nobody works on yet. */
+  get depth(): number {
+    return this.#queue.depth;
+  }
+
+  add(key: string): void {
+    this.#queue.add(key);
+  }
+
+  /**
+   * Makes each change of a cache's objects a reason to reconcile.
+   *
+   * @param keysOf what is to be reconciled because of a change
+   * @param afterMs how long to wait, because more such changes may come; not at all if it is absent
+   */
+  watch<T extends KubeObject>(
+    cache: Pick<Cache<T>, "onChange">,
+    keysOf: (change: Change<T>) => Iterable<string>,
+    afterMs?: number,
+  ): void {
+    cache.onChange((change) => {
+      for (const key of keysOf(change)) {
+        if (afterMs === undefined) this.#queue.add(key);
+        else this.#queue.addAfter(key, afterMs);
+      }
+    });
+  }
+
+  /** Reconciles until the signal is aborted, and then ends when what was begun has ended. */
+  async run<S>(reconciler: Reconciler<S>, signal: AbortSignal): Promise<void> {
+    await this.#queue.run((key, stop) => {
+      const reconcileId = randomUUID().slice(0, 8);
+      this.#ids.set(key, reconcileId);
+      const logger = this.#logger.child({ [this.name]: key, reconcileId });
+      return reconciler.reconcile(reconciler.gather(key), { key, logger, signal: stop });
+    }, signal);
+    this.#ids.clear();
+  }
+
+  #log({ key, failure }: WorkReport): void {
+    const reconcileId = this.#ids.get(key);
+    this.#ids.delete(key);
+    if (failure === undefined) return;
+    const { error, failures, retryAfterMs } = failure;
+    this.#logger.warn(
+      { [this.name]: key, reconcileId, err: error, failures, retryAfterMs },
+      "reconcile failed, trying again",
+    );
+  }
+}
