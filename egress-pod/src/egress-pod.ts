@@ -10,12 +10,12 @@ import {
 } from "@egress-nat/crds";
 import type { GatewayConfig, Suspicion, TransactionCounts } from "@egress-nat/founat";
 import {
+  Cache,
+  CacheSet,
   CONFIG_MAP_RESOURCE,
   done,
-  Reflector,
   type ReflectorEvent,
   type Resource,
-  Store,
   type Transport,
   WorkQueue,
   type WorkReport,
@@ -72,15 +72,13 @@ const BACKOFF = { baseMs: 100, maxMs: 10_000 };
  */
 export class EgressPod {
   readonly #options: EgressPodOptions;
-  readonly #egresses = new Store<StoredEgress>();
+  readonly #egresses: Cache<StoredEgress>;
   /** What it serves by: what was last understood of the Egress that is there. */
   #egress: GatewayEgress | undefined;
   /** Whether a former process may have understood the Egress that is there: none has ended since this one started. */
   #mayBeServed = true;
-  readonly #slices = new Store<GatewaySlice>();
-  readonly #egressReflector: Reflector<StoredEgress>;
-  readonly #sliceReflector: Reflector<GatewaySlice>;
-  readonly #clusterRangesReflector: Reflector<ClusterRanges>;
+  readonly #slices: Cache<GatewaySlice>;
+  readonly #caches: CacheSet;
   /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
   #clusterRanges: readonly string[] | undefined;
   readonly #queue: WorkQueue;
@@ -92,7 +90,7 @@ export class EgressPod {
   readonly #applied = Promise.withResolvers<void>();
 
   constructor(options: EgressPodOptions) {
-    const { egress, clusterRangesNamespace, transport, createGateway, logger, metrics } = options;
+    const { egress, clusterRangesNamespace, createGateway, logger, metrics } = options;
     const { namespace, name } = egress;
     this.#options = options;
     this.#sync = new GatewaySync(createGateway);
@@ -102,37 +100,25 @@ export class EgressPod {
       backoff: BACKOFF,
       onReport: (report) => this.#report(report),
     });
-    this.#egressReflector = new Reflector({
-      transport,
-      resource: EGRESS_RESOURCE,
+    this.#egresses = new Cache({
+      ...this.#collection(EGRESS_RESOURCE),
       namespace,
       fieldSelector: `metadata.name=${name}`,
       parse: parseStoredEgress,
-      store: this.#egresses,
-      logger,
-      onEvent: (event) => this.#observe(EGRESS_RESOURCE, event),
     });
-    this.#sliceReflector = new Reflector({
-      transport,
-      resource: SLICE_RESOURCE,
+    this.#slices = new Cache({
+      ...this.#collection(SLICE_RESOURCE),
       namespace,
       labelSelector: `${EGRESS_LABEL}=${labelValue(name)}`,
       parse: (raw) => parseSlice(raw, logger),
-      store: this.#slices,
-      logger,
-      onEvent: (event) => this.#observe(SLICE_RESOURCE, event),
     });
-    const clusterRanges = new Store<ClusterRanges>();
-    this.#clusterRangesReflector = new Reflector({
-      transport,
-      resource: CONFIG_MAP_RESOURCE,
+    const clusterRanges = new Cache({
+      ...this.#collection(CONFIG_MAP_RESOURCE),
       namespace: clusterRangesNamespace,
       fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,
       parse: (raw) => ClusterRanges.parse(raw),
-      store: clusterRanges,
-      logger,
-      onEvent: (event) => this.#observe(CONFIG_MAP_RESOURCE, event),
     });
+    this.#caches = new CacheSet([this.#egresses, this.#slices, clusterRanges]);
     clusterRanges.onChange(({ type, object }) => {
       if (type === "deleted" || object.data === undefined) return;
       this.#clusterRanges = object.data.ranges;
@@ -150,9 +136,7 @@ export class EgressPod {
   /** Runs until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([
-      this.#egressReflector.run(signal),
-      this.#sliceReflector.run(signal),
-      this.#clusterRangesReflector.run(signal),
+      this.#caches.run(signal),
       this.#queue.run(() => this.#bringUpToDate(), signal),
       this.#watchKernel(signal),
     ]);
@@ -202,11 +186,11 @@ export class EgressPod {
 
   /** As the API has it, understood or not. */
   get #stored(): StoredEgress | undefined {
-    return this.#egresses.list()[0];
+    return this.#egresses.store.list()[0];
   }
 
   get #synced(): boolean {
-    return this.#egressReflector.state.synced && this.#sliceReflector.state.synced;
+    return this.#egresses.state.synced && this.#slices.state.synced;
   }
 
   /** Not before all clients are there: to hear of ten thousand of them would take longer than to write them. */
@@ -233,7 +217,7 @@ export class EgressPod {
       if (egress !== undefined) await this.#sync.prepare(gatewayConfig(egress, clusterRanges, addresses));
       return done;
     }
-    const state = desiredState(egress, this.#slices.list(), clusterRanges, addresses);
+    const state = desiredState(egress, this.#slices.store.list(), clusterRanges, addresses);
     try {
       if (this.#sync.isCertain) await this.#takeBack(egress);
       await this.#sync.apply(state);
@@ -282,13 +266,12 @@ export class EgressPod {
   *#reasonsNotToServe(): Generator<string> {
     const { namespace, name } = this.#options.egress;
     const hint = "(is the API server reachable, and is there a Role that allows it?)";
-    if (!this.#egressReflector.state.synced)
-      yield `Egress ${namespace}/${name} has not been read yet ${hint}`;
+    if (!this.#egresses.state.synced) yield `Egress ${namespace}/${name} has not been read yet ${hint}`;
     else if (this.#stored === undefined) yield `Egress ${namespace}/${name} does not exist`;
     else if (this.#egress === undefined && isInvalid(this.#stored)) {
       yield `Egress ${namespace}/${name} is not understood by this release: ${this.#stored.invalid}`;
     }
-    if (!this.#sliceReflector.state.synced) {
+    if (!this.#slices.state.synced) {
       yield `EgressClientSlices in ${namespace} have not been listed yet ${hint}`;
     }
     if (this.#clusterRanges === undefined) {
@@ -305,9 +288,13 @@ export class EgressPod {
     logger.warn({ invalid: egress.invalid }, "cannot understand the Egress, using what was last known of it");
   }
 
-  #observe({ kind }: Resource, event: ReflectorEvent): void {
-    if (event.type === "synced") this.#queue.add(GATEWAY);
-    if (event.type === "invalid") this.#options.metrics.invalidObject(kind);
+  #collection(resource: Resource) {
+    const { transport, logger, metrics } = this.#options;
+    const onEvent = ({ type }: ReflectorEvent) => {
+      if (type === "synced") this.#queue.add(GATEWAY);
+      if (type === "invalid") metrics.invalidObject(resource.kind);
+    };
+    return { transport, logger, resource, onEvent };
   }
 
   #report({ durationMs, failure }: WorkReport): void {

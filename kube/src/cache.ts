@@ -56,7 +56,7 @@ export class Cache<T extends KubeObject> {
 /** A cache of whatever objects. */
 type AnyCache = Pick<Cache<KubeObject>, "name" | "state" | "whenSynced" | "run">;
 
-/** The caches that a program waits for before it decides anything. */
+/** Caches that run together, and that a program waits for before it decides anything. */
 export class CacheSet {
   readonly #caches: readonly AnyCache[];
 

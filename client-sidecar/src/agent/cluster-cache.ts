@@ -16,19 +16,17 @@ import {
 } from "@egress-nat/crds";
 import {
   abortable,
+  Cache,
+  CacheSet,
   CONFIG_MAP_RESOURCE,
   ENDPOINT_SLICE_RESOURCE,
   EndpointSlice,
-  type KubeObject,
-  Reflector,
-  type ReflectorOptions,
-  type Resource,
-  Store,
+  type Store,
   type Transport,
 } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { EgressReference } from "../state/record.ts";
-import { CachedEgressView, parseStoredEgress, type StoredEgress } from "./egress-view.ts";
+import { CachedEgressView, parseStoredEgress } from "./egress-view.ts";
 
 export interface ClusterCacheOptions {
   readonly transport: Transport;
@@ -38,40 +36,46 @@ export interface ClusterCacheOptions {
   readonly logger: Logger;
 }
 
-type Selection = Pick<ReflectorOptions<KubeObject>, "namespace" | "labelSelector" | "fieldSelector">;
-
-type Watch = Pick<Reflector<KubeObject>, "run" | "state" | "whenSynced">;
-
 export class ClusterCache {
   readonly view: CachedEgressView;
-  readonly slices = new Store<EgressClientSlice>();
+  readonly slices: Store<EgressClientSlice>;
   readonly #options: ClusterCacheOptions;
-  readonly #watches: readonly Watch[];
+  readonly #caches: CacheSet;
   readonly #rangesKnown = Promise.withResolvers<void>();
 
   constructor(options: ClusterCacheOptions) {
     this.#options = options;
-    const egresses = new Store<StoredEgress>();
-    const endpointSlices = new Store<EndpointSlice>();
-    const clusterRanges = new Store<ClusterRanges>();
-    this.view = new CachedEgressView({ egresses, endpointSlices, clusterRanges });
+    const { transport, logger, nodeName, namespace } = options;
+    const egresses = new Cache({
+      ...{ transport, logger, resource: EGRESS_RESOURCE },
+      parse: parseStoredEgress,
+    });
+    const endpointSlices = new Cache({
+      ...{ transport, logger, resource: ENDPOINT_SLICE_RESOURCE },
+      parse: (raw) => EndpointSlice.parse(raw),
+      labelSelector: EGRESS_LABEL,
+    });
+    const slices = new Cache({
+      ...{ transport, logger, resource: SLICE_RESOURCE },
+      parse: (raw) => EgressClientSlice.parse(raw),
+      labelSelector: `${NODE_LABEL}=${labelValue(nodeName)}`,
+    });
+    const clusterRanges = new Cache({
+      ...{ transport, logger, resource: CONFIG_MAP_RESOURCE },
+      parse: (raw) => ClusterRanges.parse(raw),
+      namespace,
+      fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,
+    });
+    this.slices = slices.store;
+    this.#caches = new CacheSet([egresses, endpointSlices, slices, clusterRanges]);
+    this.view = new CachedEgressView({
+      egresses: egresses.store,
+      endpointSlices: endpointSlices.store,
+      clusterRanges: clusterRanges.store,
+    });
     clusterRanges.onChange(() => {
       if (this.view.knowsClusterRanges) this.#rangesKnown.resolve();
     });
-    const ownNode = `${NODE_LABEL}=${labelValue(options.nodeName)}`;
-    this.#watches = [
-      this.#watch(EGRESS_RESOURCE, parseStoredEgress, egresses),
-      this.#watch(ENDPOINT_SLICE_RESOURCE, (raw) => EndpointSlice.parse(raw), endpointSlices, {
-        labelSelector: EGRESS_LABEL,
-      }),
-      this.#watch(SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw), this.slices, {
-        labelSelector: ownNode,
-      }),
-      this.#watch(CONFIG_MAP_RESOURCE, (raw) => ClusterRanges.parse(raw), clusterRanges, {
-        namespace: options.namespace,
-        fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,
-      }),
-    ];
   }
 
   /** This node's slice of an Egress, as last seen. */
@@ -80,19 +84,19 @@ export class ClusterCache {
   }
 
   /** Runs until the signal is aborted. */
-  async run(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.#watches.map((watch) => watch.run(signal)));
+  run(signal: AbortSignal): Promise<void> {
+    return this.#caches.run(signal);
   }
 
   /** When it has lists of all, and the operator has published the cluster's networks. @throws the signal's reason */
   async whenKnown(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.#watches.map((watch) => watch.whenSynced(signal)));
+    await this.#caches.whenSynced(signal);
     await abortable(this.#rangesKnown.promise, signal);
   }
 
   /** What it still waits for, in words. */
   get missing(): readonly string[] {
-    if (!this.#watches.every(({ state }) => state.synced)) {
+    if (this.#caches.unsynced.length > 0) {
       return ["Egresses and gateways have not been read from the Kubernetes API yet"];
     }
     const name = `${this.#options.namespace}/${CLUSTER_RANGES_CONFIG_MAP}`;
@@ -101,15 +105,5 @@ export class ClusterCache {
       : [
           `the operator has not yet published the networks of the cluster in ConfigMap ${name}: check that it runs`,
         ];
-  }
-
-  #watch<T extends KubeObject>(
-    resource: Resource,
-    parse: (raw: unknown) => T,
-    store: Store<T>,
-    selection: Selection = {},
-  ): Watch {
-    const { transport, logger } = this.#options;
-    return new Reflector({ transport, resource, store, logger, parse, ...selection });
   }
 }
