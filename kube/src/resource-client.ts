@@ -1,3 +1,4 @@
+import { hasCode } from "./error.ts";
 import { type ListResult, listObjects } from "./list.ts";
 import { takenOver } from "./managed-fields.ts";
 import { apiVersion, type KubeObject, type Resource, resourcePath } from "./resource.ts";
@@ -69,6 +70,16 @@ export class ResourceClient<T extends KubeObject> {
     return this.#object({ method: "GET", path: this.#path(reference), ...options });
   }
 
+  /** As {@link get}. @returns undefined where there is no such object */
+  async find(reference: ObjectReference, options: CallOptions = {}): Promise<T | undefined> {
+    try {
+      return await this.get(reference, options);
+    } catch (error) {
+      if (hasCode(error, "NotFound")) return undefined;
+      throw error;
+    }
+  }
+
   list(options: ListOptions = {}): Promise<ListResult<T>> {
     const { namespace, labelSelector, fieldSelector, signal } = options;
     return listObjects({
@@ -116,6 +127,15 @@ export class ResourceClient<T extends KubeObject> {
       body: { apiVersion: "v1", kind: "DeleteOptions", preconditions, propagationPolicy },
       signal,
     });
+  }
+
+  /** As {@link delete}, and content where somebody else was faster. */
+  async remove(reference: ObjectReference, options: DeleteOptions = {}): Promise<void> {
+    try {
+      await this.delete(reference, options);
+    } catch (error) {
+      if (!hasCode(error, "NotFound")) throw error;
+    }
   }
 
   /**

@@ -15,11 +15,10 @@ const condition = (type: string, status: string) => ({
 function metricsOf(isLeader: boolean): Registry {
   const registry = new Registry();
   new OperatorMetrics(registry).watch({
-    queues: {},
+    controllers: [],
     clusterRanges: () => ({ values: [], services: [], pods: [], nodes: [], serviceAddresses: [] }),
     watches: () => ({}),
     isLeader: () => isLeader,
-    invalidEgresses: () => 0,
     egresses: () => [
       anEgress(
         {},

@@ -1,23 +1,24 @@
-import { EGRESS_RESOURCE } from "@egress-nat/crds";
-import type { ReflectorState, SentRequest, WorkQueue, WorkReport } from "@egress-nat/kube";
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { EGRESS_RESOURCE, isInvalid } from "@egress-nat/crds";
+import type { Controller, ReflectorState, SentRequest, WorkReport } from "@egress-nat/kube";
+import { Counter, Gauge, Histogram, type LabelValues, type Registry } from "prom-client";
 import type { RangesBySource } from "./cluster-ranges/ranges.ts";
 import type { StoredEgress } from "./egress/status.ts";
 
 /** What the metrics are read from. */
 export interface Observed {
-  readonly queues: Readonly<Record<string, WorkQueue>>;
+  readonly controllers: readonly Pick<Controller, "name" | "depth">[];
   /** Networks and addresses, by what said that they are in the cluster. */
   readonly clusterRanges: () => RangesBySource;
   readonly watches: () => Readonly<Record<string, ReflectorState>>;
   readonly isLeader: () => boolean;
-  /** How many Egresses are not understood. */
-  readonly invalidEgresses: () => number;
   readonly egresses: () => readonly StoredEgress[];
 }
 
 /** What a condition may be, as kube-state-metrics spells it. */
 const CONDITION_STATUSES = ["True", "False", "Unknown"] as const;
+
+type Sample<L extends string> = [labels: LabelValues<L>, value: number];
+type ConditionSample = Sample<"namespace" | "egress" | "type" | "status">;
 
 /** The operator's own metrics; those that say how things stand are read when they are asked for. */
 export class OperatorMetrics {
@@ -59,73 +60,64 @@ export class OperatorMetrics {
     this.#requests.inc({ method, code: status ?? "none" });
   }
 
-  watch({ queues, clusterRanges, watches, isLeader, invalidEgresses, egresses }: Observed): void {
-    const registers = [this.#registry];
-    new Gauge({
+  watch({ controllers, clusterRanges, watches, isLeader, egresses }: Observed): void {
+    this.#gauge(["controller"], {
       name: "egress_nat_operator_queue_depth",
       help: "Objects that wait to be reconciled.",
-      labelNames: ["controller"],
-      registers,
-      collect() {
-        for (const [controller, queue] of Object.entries(queues)) this.set({ controller }, queue.depth);
-      },
+      samples: () => controllers.map(({ name, depth }) => [{ controller: name }, depth]),
     });
-    new Gauge({
+    this.#gauge(["source"], {
       name: "egress_nat_operator_cluster_ranges",
       help: "Networks and addresses of the cluster that are known, by where they were found.",
-      labelNames: ["source"],
-      registers,
-      collect() {
-        for (const [source, { length }] of Object.entries(clusterRanges())) this.set({ source }, length);
-      },
+      samples: () => Object.entries(clusterRanges()).map(([source, { length }]) => [{ source }, length]),
     });
-    new Gauge({
+    this.#gauge(["resource"], {
       name: "egress_nat_operator_watch_up",
       help: "Whether the watch of a resource has a complete list and a connection.",
-      labelNames: ["resource"],
-      registers,
-      collect() {
-        for (const [resource, { phase, synced }] of Object.entries(watches())) {
-          this.set({ resource }, synced && phase === "watching" ? 1 : 0);
-        }
-      },
+      samples: () =>
+        Object.entries(watches()).map(([resource, { phase, synced }]) => [
+          { resource },
+          synced && phase === "watching" ? 1 : 0,
+        ]),
     });
-    new Gauge({
+    this.#gauge(["kind"], {
       name: "egress_nat_operator_invalid_objects",
       help: "Stored objects that this release does not understand.",
-      labelNames: ["kind"],
-      registers,
-      collect() {
-        this.set({ kind: EGRESS_RESOURCE.kind }, invalidEgresses());
-      },
+      samples: () => [[{ kind: EGRESS_RESOURCE.kind }, egresses().filter(isInvalid).length]],
     });
-    // Of the one that leads: two that tell the same would be counted twice.
-    new Gauge({
+    this.#gauge(["namespace", "egress", "type", "status"], {
       name: "egress_nat_operator_condition",
       help: "Conditions of Egresses: 1 where the condition has this status, as kube-state-metrics has it.",
-      labelNames: ["namespace", "egress", "type", "status"],
-      registers,
-      collect() {
-        this.reset();
-        if (!isLeader()) return;
-        for (const { metadata, status } of egresses()) {
-          const { namespace, name: egress } = metadata;
-          for (const { type, status: actual } of status?.conditions ?? []) {
-            for (const possible of CONDITION_STATUSES) {
-              const labels = { namespace, egress, type, status: possible.toLowerCase() };
-              this.set(labels, possible === actual ? 1 : 0);
-            }
-          }
-        }
-      },
+      // Of the one that leads: two that tell the same would be counted twice.
+      samples: () => (isLeader() ? egresses().flatMap(conditionSamples) : []),
     });
-    new Gauge({
+    this.#gauge([], {
       name: "egress_nat_operator_leader",
       help: "Whether this operator leads.",
-      registers,
+      samples: () => [[{}, isLeader() ? 1 : 0]],
+    });
+  }
+
+  #gauge<L extends string>(
+    labelNames: readonly L[],
+    { name, help, samples }: { name: string; help: string; samples: () => readonly Sample<L>[] },
+  ): void {
+    new Gauge({
+      ...{ name, help, labelNames, registers: [this.#registry] },
       collect() {
-        this.set(isLeader() ? 1 : 0);
+        this.reset();
+        for (const [labels, value] of samples()) this.set(labels, value);
       },
     });
   }
+}
+
+function conditionSamples({ metadata, status }: StoredEgress): ConditionSample[] {
+  const { namespace, name: egress } = metadata;
+  return (status?.conditions ?? []).flatMap(({ type, status: actual }) =>
+    CONDITION_STATUSES.map((possible): ConditionSample => {
+      const labels = { namespace, egress, type, status: possible.toLowerCase() };
+      return [labels, possible === actual ? 1 : 0];
+    }),
+  );
 }

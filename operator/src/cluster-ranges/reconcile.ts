@@ -1,33 +1,59 @@
 /** Publishes the networks of the cluster. */
 
 import { isDeepStrictEqual } from "node:util";
-import type { ClusterRanges } from "@egress-nat/crds";
-import { done, type Outcome } from "@egress-nat/kube";
-import type { Logger } from "@egress-nat/program";
+import { CLUSTER_RANGES_CONFIG_MAP, ClusterRanges, clusterRangesData } from "@egress-nat/crds";
+import {
+  CONFIG_MAP_RESOURCE,
+  done,
+  type Outcome,
+  type ReconcileContext,
+  type Reconciler,
+  ResourceClient,
+  type Transport,
+} from "@egress-nat/kube";
+import { FIELD_MANAGER } from "../egress/field-manager.ts";
+import { clusterRanges, type RangesBySource } from "./ranges.ts";
 
-/** What the publisher sees and does; all of it is injected. */
-export interface ClusterRangesWorld {
+export interface ClusterRangesSnapshot {
   /** What they are. */
-  clusterRanges(): readonly string[];
+  readonly ranges: readonly string[];
   /** What agents and gateways read, as last seen; undefined where there is nothing. */
-  published(): ClusterRanges | undefined;
-  /**
-   * @param seen what was looked at; undefined: nothing
-   * @throws KubeError Conflict where it is not what was looked at any more
-   */
-  publish(cidrs: readonly string[], seen: ClusterRanges | undefined, signal: AbortSignal): Promise<void>;
+  readonly published: ClusterRanges | undefined;
 }
 
-/** @throws KubeError when the API server refused it, or could not be asked */
-export async function reconcileClusterRanges(
-  world: ClusterRangesWorld,
-  logger: Logger,
-  signal: AbortSignal,
+export interface ClusterRangesOptions {
+  readonly transport: Transport;
+  /** Where they are published. */
+  readonly namespace: string;
+  readonly sources: () => RangesBySource;
+  readonly published: () => ClusterRanges | undefined;
+}
+
+export function clusterRangesReconciler(options: ClusterRangesOptions): Reconciler<ClusterRangesSnapshot> {
+  const { transport, namespace, sources, published } = options;
+  const configMaps = new ResourceClient(transport, CONFIG_MAP_RESOURCE, (raw) => ClusterRanges.parse(raw));
+  return {
+    gather: () => ({ ranges: clusterRanges(sources()), published: published() }),
+    reconcile: (snapshot, context) => publishRanges(snapshot, configMaps, namespace, context),
+  };
+}
+
+/** @throws KubeError Conflict where what is published is not what was looked at any more */
+async function publishRanges(
+  { ranges, published }: ClusterRangesSnapshot,
+  configMaps: ResourceClient<ClusterRanges>,
+  namespace: string,
+  { logger, signal }: ReconcileContext,
 ): Promise<Outcome> {
-  const cidrs = world.clusterRanges();
-  const seen = world.published();
-  if (isDeepStrictEqual(cidrs, seen?.data?.ranges)) return done;
-  await world.publish(cidrs, seen, signal);
-  logger.info({ networks: cidrs.length }, "networks of the cluster published");
+  if (isDeepStrictEqual(ranges, published?.data?.ranges)) return done;
+  const { resourceVersion } = published?.metadata ?? {};
+  const object = {
+    metadata: { name: CLUSTER_RANGES_CONFIG_MAP, namespace, resourceVersion },
+    data: clusterRangesData(ranges),
+  };
+  const options = { fieldManager: FIELD_MANAGER, signal };
+  if (published === undefined) await configMaps.createByApply(object, options);
+  else await configMaps.apply(object, { ...options, force: true });
+  logger.info({ networks: ranges.length }, "networks of the cluster published");
   return done;
 }

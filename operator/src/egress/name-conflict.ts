@@ -5,7 +5,7 @@ import { belongsTo } from "./plan.ts";
 
 /** An object that the Egress needs has a name that is taken. */
 export class NameConflict extends Error {
-  constructor(egress: Egress, child: ChildKind, observed: ObservedChild) {
+  constructor(egress: Pick<Egress, "metadata">, child: ChildKind, observed: ObservedChild) {
     const { name, namespace } = observed.metadata;
     const { kind, plural } = CHILD_RESOURCES[child];
     super(

@@ -2,6 +2,7 @@
 
 import { type FieldSet, OwnerReferences, sharingLeaves } from "@egress-nat/kube";
 import { z } from "zod";
+import type { ChildKind } from "./children/index.ts";
 import { FIELD_MANAGER } from "./field-manager.ts";
 
 /** As much of an entry as tells what was applied. The rest, and the entries of others, are a third of the object. */
@@ -80,12 +81,17 @@ export const NO_CHILDREN: ObservedChildren = {
   disruptionBudget: undefined,
 };
 
-/** Parsers of children by kind. */
-export const parseChild = {
-  serviceAccount: (raw: unknown) => Child.parse(raw),
-  role: (raw: unknown) => Child.parse(raw),
-  roleBinding: (raw: unknown) => Child.parse(raw),
-  service: (raw: unknown) => Service.parse(raw),
-  deployment: (raw: unknown) => Deployment.parse(raw),
-  disruptionBudget: (raw: unknown) => Child.parse(raw),
-} as const;
+const PARSERS: { readonly [K in ChildKind]: (raw: unknown) => NonNullable<ObservedChildren[K]> } = {
+  serviceAccount: (raw) => Child.parse(raw),
+  role: (raw) => Child.parse(raw),
+  roleBinding: (raw) => Child.parse(raw),
+  service: (raw) => Service.parse(raw),
+  deployment: (raw) => Deployment.parse(raw),
+  disruptionBudget: (raw) => Child.parse(raw),
+};
+
+export function childParser<K extends ChildKind>(
+  kind: K,
+): (raw: unknown) => NonNullable<ObservedChildren[K]> {
+  return PARSERS[kind];
+}

@@ -1,11 +1,26 @@
 /** What has to be done for the children of an Egress to be as they should. */
 
-import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress } from "@egress-nat/crds";
+import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress, isInvalid } from "@egress-nat/crds";
 import { isApplied, withDigest } from "@egress-nat/kube";
 import { type ChildKind, desiredChildren, type GatewaySettings, type Manifest } from "./children/index.ts";
 import { FIELD_MANAGER } from "./field-manager.ts";
-import type { ObservedChild, ObservedChildren } from "./observed.ts";
-import { asUpgrade, isMarked, isUpgrade, withCause } from "./rollout.ts";
+import {
+  NO_CHILDREN,
+  type ObservedChild,
+  type ObservedChildren,
+  type ObservedDeployment,
+} from "./observed.ts";
+import {
+  type Adjustment,
+  adjustmentOf,
+  asUpgrade,
+  isMarked,
+  isPaused,
+  isServing,
+  isUpgrade,
+  withCause,
+} from "./rollout.ts";
+import type { EgressSnapshot } from "./snapshot.ts";
 
 /** Tells what was applied last, so that nothing is written that would change nothing. */
 const DIGEST_ANNOTATION = "coil.cybozu.com/applied-digest";
@@ -21,7 +36,9 @@ export type Step =
       readonly observed: ObservedChild;
     }
   /** Gateways would be replaced, and nobody but the operator itself wants it: when its turn has come. */
-  | { readonly action: "upgrade"; readonly child: "deployment"; readonly manifest: Manifest }
+  | (Held & { readonly action: "upgrade"; readonly manifest: Manifest })
+  /** The same, but the author of the Egress does not want it now. */
+  | (Held & { readonly action: "hold" })
   | { readonly action: "delete"; readonly child: ChildKind; readonly observed: ObservedChild }
   /** It should not be, and none is known; but one that has lost our label is in no store: look, and delete it. */
   | { readonly action: "sweep"; readonly child: ChildKind }
@@ -29,6 +46,33 @@ export type Step =
   | { readonly action: "await"; readonly child: ChildKind }
   /** Something of that name belongs to somebody else, and is left alone. */
   | { readonly action: "yield"; readonly child: ChildKind; readonly observed: ObservedChild };
+
+/** While gateways are not replaced their author has a say in how many they are, and how they will be replaced. */
+interface Held {
+  readonly child: "deployment";
+  readonly observed: ObservedDeployment;
+  /** undefined: that is as it should be. */
+  readonly adjustment: Adjustment | undefined;
+}
+
+export interface Plan {
+  readonly steps: readonly Step[];
+  /** The children that are taken for the Egress's as long as no step makes others of them. */
+  readonly children: ObservedChildren;
+}
+
+/**
+ * Nothing that serves is changed because of an Egress that is not understood: it may be meant otherwise.
+ *
+ * @param settings what holds for all gateways
+ */
+export function planEgress({ egress, children }: EgressSnapshot, settings: GatewaySettings): Plan {
+  if (!isInvalid(egress)) return { steps: planChildren(egress, children, settings), children };
+  const own = Object.entries(children).filter(
+    ([, child]: [string, ObservedChild | undefined]) => child !== undefined && belongsTo(egress, child),
+  );
+  return { steps: [], children: { ...NO_CHILDREN, ...Object.fromEntries(own) } };
+}
 
 /**
  * @param egress what should be
@@ -41,7 +85,7 @@ export function planChildren(
   settings: GatewaySettings,
 ): readonly Step[] {
   const desired = Object.entries(desiredChildren(egress, settings)) as [ChildKind, Manifest | undefined][];
-  return desired.flatMap(([child, manifest]) => planChild(egress, child, manifest, observed[child]));
+  return desired.flatMap(([child, manifest]) => planChild(egress, child, manifest, observed));
 }
 
 /** Whether an object was made for this very Egress, and not for a former one of that name. */
@@ -83,8 +127,9 @@ function planChild(
   egress: Egress,
   child: ChildKind,
   wanted: Manifest | undefined,
-  observed: ObservedChild | undefined,
+  children: ObservedChildren,
 ): readonly Step[] {
+  const observed = children[child];
   if (wanted === undefined) {
     // Once for each spec but the first, which wanted none before: a label that is lost while the operator runs is put back.
     const mayHaveBeen = egress.metadata.generation > 1 && !isSpecSeen(egress);
@@ -96,10 +141,22 @@ function planChild(
   if (belongsToPredecessor(egress, observed)) return [{ action: "await", child }];
   if (!belongsTo(egress, observed)) return [{ action: "yield", child, observed }];
   if (isAsWanted(observed, manifest)) return [];
-  if (child !== "deployment") return [{ action: "update", child, manifest, observed }];
+  const { deployment } = children;
+  if (child !== "deployment" || deployment === undefined)
+    return [{ action: "update", child, manifest, observed }];
+  return [planDeployment(egress, deployment, manifest)];
+}
+
+function planDeployment(egress: Egress, observed: ObservedDeployment, manifest: Manifest): Step {
+  const child = "deployment";
   // One that has lost its annotations is repaired at once, as whatever else was changed by hand.
   const isKnown = observed.metadata.annotations?.[DIGEST_ANNOTATION] !== undefined;
-  if (isKnown && isUpgrade(egress, observed, manifest)) return [{ action: "upgrade", child, manifest }];
-  const marked = isMarked(observed, manifest) ? asUpgrade(manifest) : manifest;
-  return [{ action: "update", child, manifest: marked, observed }];
+  if (!isKnown || !isUpgrade(egress, observed, manifest)) {
+    const marked = isMarked(observed, manifest) ? asUpgrade(manifest) : manifest;
+    return { action: "update", child, manifest: marked, observed };
+  }
+  const held = { child, observed, adjustment: adjustmentOf(observed, manifest) } as const;
+  if (isPaused(egress)) return { action: "hold", ...held };
+  // One that nobody is served by keeps no other one waiting.
+  return { action: "upgrade", ...held, manifest: isServing(observed) ? asUpgrade(manifest) : manifest };
 }

@@ -1,22 +1,27 @@
-import { type Egress, type EgressStatus, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
-import { done, KubeError } from "@egress-nat/kube";
+import { type EgressStatus, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
+import { done, KubeError, stalled } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { describe, expect, test, vi } from "vitest";
-import type { ChildKind, GatewaySettings } from "./children/index.ts";
+import { FakeTransport } from "../../../kube/src/testing/fake-transport.ts";
+import { createCaches } from "../caches.ts";
+import { PublishedRanges } from "../cluster-ranges/published.ts";
+import type { ChildKind } from "./children/index.ts";
 import { LastingFailures } from "./lasting-failures.ts";
-import { NO_CHILDREN, type ObservedChildren, type ObservedDeployment } from "./observed.ts";
-import { planChildren } from "./plan.ts";
-import { type EgressWorld, reconcileEgress } from "./reconcile.ts";
+import { NO_CHILDREN, type ObservedChildren } from "./observed.ts";
+import { reconcileEgress } from "./reconcile.ts";
+import { type EgressSnapshot, EgressView, type Surroundings } from "./snapshot.ts";
+import type { StoredEgress } from "./status.ts";
+import { deploymentOfRelease, SETTINGS } from "./testing/children.ts";
 import { anEgress } from "./testing/egress.ts";
 import { UpgradeTurns } from "./upgrade-turns.ts";
+import type { EgressWorld } from "./world.ts";
 
-const SETTINGS: GatewaySettings = {
-  image: "gateway:1",
-  imagePullPolicy: "Never",
-  clusterRangesNamespace: "egress-nat",
-  logLevel: "info",
+const KEY = "internet/nat";
+const UNWATCHED = {
+  ...{ transport: new FakeTransport([]), logger: createLogger({ name: "test", level: "silent" }) },
+  ...{ namespace: "egress-nat", serviceAddresses: false },
 };
-const logger = createLogger({ name: "test", level: "silent" });
+const { logger } = UNWATCHED;
 const signal = new AbortController().signal;
 
 const unreachable = new KubeError("PATCH: no connection", { code: "Unreachable", retryable: true });
@@ -38,67 +43,41 @@ const passing = new KubeError("PATCH: 500 InternalError: etcdserver: leader chan
 const conflict = new KubeError("PATCH: 409 Conflict", { code: "Conflict", status: 409, retryable: true });
 const notFound = new KubeError("PATCH: 404 NotFound", { code: "NotFound", status: 404, retryable: false });
 
+type Children = EgressWorld["children"];
+
+const SURROUNDINGS: Surroundings = {
+  ...{ gateways: [], gatewayReasons: new Map(), clients: 0 },
+  ...{ isOutside: () => false, allowedNamespaces: undefined },
+};
+
 /** A cluster with one Egress, and a record of what was written. */
 class FakeWorld implements EgressWorld {
+  readonly settings = SETTINGS;
   readonly applied: string[] = [];
   readonly statuses: EgressStatus[] = [];
   readonly lastingFailures = new LastingFailures();
   time = Date.parse("2026-01-02T03:04:05Z");
   failures: Readonly<Record<string, KubeError>>;
-  readonly #egress: Egress;
-  readonly #children: ObservedChildren;
+  readonly snapshot: EgressSnapshot;
 
   constructor(
     failures: Readonly<Record<string, KubeError>> = {},
-    egress: Egress = anEgress({}),
+    egress: StoredEgress = anEgress({}),
     children: ObservedChildren = NO_CHILDREN,
   ) {
     this.failures = failures;
-    this.#egress = egress;
-    this.#children = children;
+    this.snapshot = { egress, children };
   }
 
-  egress() {
-    return this.#egress;
-  }
+  readonly adjust = vi.fn<Children["adjust"]>(async (deployment) => deployment);
 
-  children() {
-    return this.#children;
-  }
-
-  gateways() {
-    return [];
-  }
-
-  gatewayReasons() {
-    return new Map<string, string>();
-  }
-
-  clients() {
-    return 0;
-  }
-
-  isOutside() {
-    return false;
-  }
-
-  namespaces() {
-    return [];
-  }
-
-  async read() {
-    return undefined;
-  }
-
-  create: EgressWorld["create"] = (child) => this.apply(child);
-
-  apply = async (child: ChildKind) => {
-    this.#fail(child);
-    this.applied.push(child);
-    return undefined as never;
+  readonly children: Children = {
+    read: async () => undefined,
+    create: (child) => this.#write(child),
+    apply: (child) => this.#write(child),
+    adjust: this.adjust,
+    delete: async () => undefined,
   };
-
-  readonly adjust = vi.fn<EgressWorld["adjust"]>(async (deployment) => deployment);
 
   readonly upgradeTurns = {
     take: vi.fn(() => true),
@@ -107,7 +86,9 @@ class FakeWorld implements EgressWorld {
     giveBack: vi.fn(),
   };
 
-  async delete() {}
+  surroundings() {
+    return SURROUNDINGS;
+  }
 
   async writeStatus(_egress: unknown, status: EgressStatus) {
     this.#fail("status");
@@ -120,28 +101,18 @@ class FakeWorld implements EgressWorld {
     return new Date(this.time).toISOString();
   }
 
+  async #write(child: ChildKind) {
+    this.#fail(child);
+    this.applied.push(child);
+    return undefined as never;
+  }
+
   #fail(what: string) {
     if (this.failures[what] !== undefined) throw this.failures[what];
   }
 }
 
-/** As an operator of that release has left it. */
-function deploymentOfRelease(image: string, egress: Egress, availableReplicas = 1): ObservedChildren {
-  const manifest = planChildren(egress, NO_CHILDREN, { ...SETTINGS, image }).flatMap((step) =>
-    step.action === "create" && step.child === "deployment" ? [step.manifest] : [],
-  )[0];
-  if (manifest === undefined) throw new Error("there is no Deployment");
-  const counts = { replicas: 1, readyReplicas: 1, availableReplicas, updatedReplicas: 1 };
-  const { apiVersion, kind, metadata, spec } = manifest;
-  const deployment: ObservedDeployment = {
-    ...{ apiVersion, kind, spec: spec as ObservedDeployment["spec"] },
-    metadata: { ...metadata, uid: "a-deployment", resourceVersion: "1" } as ObservedDeployment["metadata"],
-    status: { observedGeneration: 1, ...counts, conditions: [] },
-  };
-  return { ...NO_CHILDREN, deployment };
-}
-
-const reconcile = (world: EgressWorld) => reconcileEgress("internet/nat", world, SETTINGS, logger, signal);
+const reconcile = (world: FakeWorld) => reconcileEgress(world.snapshot, world, { key: KEY, logger, signal });
 
 const degraded = (world: FakeWorld) =>
   world.statuses.at(-1)?.conditions?.find(({ type }) => type === "Degraded")?.reason;
@@ -150,11 +121,13 @@ describe("reconciling an Egress", () => {
   test("makes side by side what gateways need, and the gateways when all of it is there", async () => {
     const made = Promise.withResolvers<never>();
     const begun: string[] = [];
-    const create: EgressWorld["create"] = (child) => {
+    const create: Children["create"] = (child) => {
       begun.push(child);
       return made.promise;
     };
-    const reconciled = reconcile(Object.assign(new FakeWorld(), { create }));
+    const world = new FakeWorld();
+    Object.assign(world.children, { create });
+    const reconciled = reconcile(world);
     const needed = ["serviceAccount", "role", "roleBinding", "service"];
     expect(begun).toEqual(needed);
     made.resolve(undefined as never);
@@ -163,12 +136,20 @@ describe("reconciling an Egress", () => {
   });
 
   test("leaves one alone that is being deleted", async () => {
-    const world = new FakeWorld(
-      {},
-      anEgress({}, { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }),
-    );
-    expect(await reconcile(world)).toEqual(done);
+    const world = new FakeWorld();
+    const caches = createCaches(UNWATCHED);
+    const metadata = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+    caches.egresses.store.put(anEgress({}, { metadata }));
+    const snapshot = new EgressView(caches, new PublishedRanges(caches.clusterRanges)).snapshot(KEY);
+    expect(await reconcileEgress(snapshot, world, { key: KEY, logger, signal })).toEqual(done);
     expect(world.applied).toEqual([]);
+  });
+
+  test("that is not understood writes no child, and waits for a change", async () => {
+    const world = new FakeWorld({}, { ...anEgress({}), invalid: "spec.destinations[0]: not a CIDR" });
+    expect(await reconcile(world)).toEqual(stalled());
+    expect(world.applied).toEqual([]);
+    expect(degraded(world)).toBe("InvalidSpec");
   });
 
   test("blames no Egress for an API server that does not answer, and tries again", async () => {
@@ -276,7 +257,9 @@ describe("reconciling an Egress", () => {
     [2, 1],
   ])("of generation %i looks for a budget without our label %i times", async (generation, times) => {
     const read = vi.fn(() => Promise.resolve(undefined));
-    await reconcile(Object.assign(new FakeWorld({}, anEgress({}, { metadata: { generation } })), { read }));
+    const world = new FakeWorld({}, anEgress({}, { metadata: { generation } }));
+    Object.assign(world.children, { read });
+    await reconcile(world);
     expect(read).toHaveBeenCalledTimes(times);
   });
 

@@ -3,6 +3,7 @@
  * first has asked for it; the second happens to every Egress of the cluster at once, and is done by turns.
  */
 
+import { isDeepStrictEqual } from "node:util";
 import { type Egress, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { digest } from "@egress-nat/kube";
 import type { V1DeploymentSpec } from "@kubernetes/client-node";
@@ -55,9 +56,20 @@ export function isUpgrade(egress: Egress, { metadata }: ObservedChild, manifest:
 /** What of a Deployment changes without a gateway being replaced: how many there are, and how they will be. */
 export type Adjustment = Required<Pick<V1DeploymentSpec, "replicas" | "strategy">>;
 
-export function adjustment({ spec }: Manifest): Adjustment {
-  const { replicas, strategy } = spec as Adjustment;
-  return { replicas, strategy };
+/** @returns what of that differs from a manifest; undefined where nothing does */
+export function adjustmentOf(deployment: ObservedDeployment, manifest: Manifest): Adjustment | undefined {
+  const { replicas, strategy } = manifest.spec as Adjustment;
+  const { spec } = deployment;
+  const isAsWanted = isDeepStrictEqual(
+    { replicas: spec.replicas, strategy: spec.strategy },
+    { replicas, strategy },
+  );
+  return isAsWanted ? undefined : { replicas, strategy };
+}
+
+/** Whether one of the gateways serves. */
+export function isServing({ status }: ObservedDeployment): boolean {
+  return status.availableReplicas > 0;
 }
 
 /** The manifest, marked as one that the operator itself has brought. */

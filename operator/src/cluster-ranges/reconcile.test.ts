@@ -2,12 +2,13 @@ import { CLUSTER_RANGES_CONFIG_MAP } from "@egress-nat/crds";
 import type { RequestOptions, Transport } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { expect, test } from "vitest";
-import { FakeTransport, page, watch } from "../../kube/src/testing/fake-transport.ts";
-import { clusterRangesWorld } from "./api.ts";
-import { Caches } from "./caches.ts";
-import { reconcileClusterRanges } from "./cluster-ranges/reconcile.ts";
+import { FakeTransport, page, watch } from "../../../kube/src/testing/fake-transport.ts";
+import { createCaches } from "../caches.ts";
+import { PublishedRanges } from "./published.ts";
+import { clusterRangesReconciler } from "./reconcile.ts";
 
 const metadata = { namespace: "egress-nat", name: CLUSTER_RANGES_CONFIG_MAP, uid: "u" };
+const KEY = "cluster-ranges";
 const logger = createLogger({ name: "test", level: "silent" });
 
 test.each([
@@ -36,16 +37,19 @@ test.each([
       close: () => undefined,
     };
     const stop = new AbortController();
-    const caches = new Caches("egress-nat");
     const listed = new FakeTransport([page("7", seen), watch([], "lasts")]);
-    const reflector = caches.clusterRanges.reflector({ transport: listed, logger });
-    const running = reflector.run(stop.signal);
-    await reflector.whenSynced();
+    const caches = createCaches({
+      ...{ transport: listed, logger, namespace: "egress-nat", serviceAddresses: false },
+    });
+    const published = new PublishedRanges(caches.clusterRanges);
+    const running = caches.clusterRanges.run(stop.signal);
+    await caches.clusterRanges.whenSynced(stop.signal);
     const sources = { services: [], pods: [], nodes: [], serviceAddresses: [] };
-    const world = clusterRangesWorld(transport, "egress-nat", caches, () => ({
-      ...{ ...sources, values: ["10.244.0.0/16"] },
-    }));
-    await reconcileClusterRanges(world, logger, stop.signal);
+    const { gather, reconcile } = clusterRangesReconciler({
+      ...{ transport, namespace: "egress-nat", published: () => published.current },
+      sources: () => ({ ...sources, values: ["10.244.0.0/16"] }),
+    });
+    await reconcile(gather(KEY), { key: KEY, logger, signal: stop.signal });
     expect(asked).toMatchObject([
       { body: { metadata: { resourceVersion: version }, data: { ranges: "10.244.0.0/16\n" } } },
     ]);

@@ -1,0 +1,27 @@
+import type { KubeError } from "@egress-nat/kube";
+
+const INTERNAL_ERROR = 500;
+
+/**
+ * Whose fault it is that a write was not carried out.
+ *
+ * @returns "object": an answer that is no, or a failure of what the API server asks about this object, which nothing but a
+ *   new try tells the end of. "server": its own trouble, which should pass by itself. undefined: it is nobody's, as where no
+ *   answer came or the object is another one meanwhile
+ */
+export function blameOf(error: KubeError): "object" | "server" | undefined {
+  const { status, retryable } = error;
+  if (status === undefined) return undefined;
+  if (status === INTERNAL_ERROR && !isOfWebhook(error)) return "server";
+  return !retryable || isOfWebhook(error) ? "object" : undefined;
+}
+
+/**
+ * Whether the API server could not ask a webhook. All else that it answers with 500, as while etcd elects a leader, is its
+ * own trouble, which passes.
+ *
+ * @see https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go
+ */
+function isOfWebhook({ status, message }: KubeError): boolean {
+  return status === INTERNAL_ERROR && message.includes("failed calling webhook");
+}

@@ -1,0 +1,88 @@
+/** What the operator sees of an Egress at one moment, as plain data. */
+
+import { isInvalid } from "@egress-nat/crds";
+import { type Endpoint, isOfService, mergeEndpoints, objectKey } from "@egress-nat/kube";
+import { BY_EGRESS, type Caches } from "../caches.ts";
+import type { PublishedRanges } from "../cluster-ranges/published.ts";
+import { allowedNamespaces } from "./namespaces.ts";
+import type { ObservedChildren, ObservedDeployment } from "./observed.ts";
+import { belongsTo } from "./plan.ts";
+import { isPaused } from "./rollout.ts";
+import type { StatusInput, StoredEgress } from "./status.ts";
+
+/** What its children are decided by. */
+export interface EgressSnapshot {
+  readonly egress: StoredEgress;
+  /** Those that bear the Egress's label. */
+  readonly children: ObservedChildren;
+}
+
+/** What its status tells of beside its children. */
+export type Surroundings = Pick<
+  StatusInput,
+  "gateways" | "gatewayReasons" | "clients" | "isOutside" | "allowedNamespaces"
+>;
+
+/** The caches, read for one Egress. */
+export class EgressView {
+  readonly #caches: Caches;
+  readonly #ranges: PublishedRanges;
+
+  constructor(caches: Caches, ranges: PublishedRanges) {
+    this.#caches = caches;
+    this.#ranges = ranges;
+  }
+
+  /** @returns undefined of an Egress that is gone, or about to go */
+  snapshot(key: string): EgressSnapshot | undefined {
+    const { egresses, children } = this.#caches;
+    const egress = egresses.store.get(key);
+    if (egress === undefined || egress.metadata.deletionTimestamp !== undefined) return undefined;
+    const { serviceAccount, role, roleBinding, service, deployment, disruptionBudget } = children;
+    return {
+      egress,
+      children: {
+        serviceAccount: serviceAccount.store.get(key),
+        role: role.store.get(key),
+        roleBinding: roleBinding.store.get(key),
+        service: service.store.get(key),
+        deployment: deployment.store.get(key),
+        disruptionBudget: disruptionBudget.store.get(key),
+      },
+    };
+  }
+
+  /** @param gatewayReasons what its gateways say of themselves */
+  surroundings(egress: StoredEgress, gatewayReasons: Surroundings["gatewayReasons"]): Surroundings {
+    const { slices, namespaces } = this.#caches;
+    const key = objectKey(egress);
+    return {
+      ...{ gateways: this.gateways(key), gatewayReasons },
+      clients: slices.store.byIndex(BY_EGRESS, key).reduce((count, { clients }) => count + clients, 0),
+      isOutside: this.#ranges.isOutside,
+      allowedNamespaces:
+        allowedNamespaces(egress, namespaces.store.list()) ??
+        (isInvalid(egress) ? egress.status?.allowedNamespaces : undefined),
+    };
+  }
+
+  /** The pods behind the Service of an Egress, as long as that is the Egress's own. */
+  gateways(key: string): readonly Endpoint[] {
+    const { egresses, children, endpointSlices } = this.#caches;
+    const egress = egresses.store.get(key);
+    const service = children.service.store.get(key);
+    if (egress === undefined || service === undefined || !belongsTo(egress, service)) return [];
+    const slices = endpointSlices.store.byIndex(BY_EGRESS, key);
+    return mergeEndpoints(slices.filter((slice) => isOfService(slice, service.metadata)));
+  }
+
+  /** Of Egresses that are there and not paused, by key: a paused one keeps no other one waiting. */
+  deploymentsToUpgrade(): readonly (readonly [key: string, deployment: ObservedDeployment])[] {
+    const { egresses, children } = this.#caches;
+    return children.deployment.store.list().flatMap((deployment) => {
+      const key = objectKey(deployment);
+      const egress = egresses.store.get(key);
+      return egress === undefined || isPaused(egress) ? [] : [[key, deployment] as const];
+    });
+  }
+}

@@ -1,0 +1,17 @@
+import { EgressClientSlice } from "@egress-nat/crds";
+import { z } from "zod";
+
+/** All that the operator keeps of a slice: of its clients only how many they are. */
+export const SliceHead = z.object({
+  metadata: EgressClientSlice.shape.metadata.pick({
+    name: true,
+    namespace: true,
+    uid: true,
+    resourceVersion: true,
+    labels: true,
+    ownerReferences: true,
+  }),
+  nodeName: z.string(),
+  clients: z.array(z.unknown()).transform(({ length }) => length),
+});
+export type SliceHead = z.infer<typeof SliceHead>;

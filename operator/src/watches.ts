@@ -1,0 +1,91 @@
+/** Which change is a reason to look at what: given a change of an object, which keys of which controller. */
+
+import { egressKeys } from "@egress-nat/crds";
+import { type Change, type Controller, type KubeObject, objectKey } from "@egress-nat/kube";
+import { BY_EGRESS, BY_NODE, type Caches } from "./caches.ts";
+import { concerns, type NamespaceHead } from "./egress/namespaces.ts";
+import type { StoredEgress } from "./egress/status.ts";
+
+/** The operator's controllers, by what their keys are of. */
+export interface Controllers<C = Controller> {
+  readonly egress: C;
+  readonly slice: C;
+  readonly clusterRanges: C;
+}
+
+/** The one key of its controller. */
+export const CLUSTER_RANGES = "cluster-ranges";
+
+/** An agent may outlive its node for a while, and write a slice again that was removed with the node. */
+const ORPHAN_AFTER_MS = 30_000;
+
+/** Pods come in crowds, and each status that is written is read by many. */
+const CLIENTS_AFTER_MS = 1000;
+
+/** What the operator writes comes back from several watches: one look at all of it is enough. */
+const CHILDREN_AFTER_MS = 100;
+
+/** Nodes come in crowds as well, and what is published is read by all of them. */
+const CLUSTER_RANGES_AFTER_MS = 500;
+
+export function watchCaches(controllers: Controllers<Pick<Controller, "watch">>, caches: Caches): void {
+  const { egress, slice, clusterRanges } = controllers;
+  const { egresses, children, slices, endpointSlices, nodes, namespaces } = caches;
+  const slicesBy = (index: string) => (value: string) => slices.store.byIndex(index, value);
+
+  for (const cache of [egresses, ...Object.values(children)])
+    egress.watch<KubeObject>(cache, itself, CHILDREN_AFTER_MS);
+  egress.watch(egresses, specChanged);
+  egress.watch(slices, labelledEgress, CLIENTS_AFTER_MS);
+  egress.watch(endpointSlices, labelledEgress);
+  egress.watch(namespaces, (change) => toldOtherwise(change, egresses.store.list()));
+  // Some gateways may be outside.
+  egress.watch(caches.clusterRanges, () => egresses.store.keys());
+
+  slice.watch(slices, itself, ORPHAN_AFTER_MS);
+  slice.watch(egresses, (change) => slicesOfNewEgress(change, slicesBy(BY_EGRESS)));
+  slice.watch(nodes, (change) => slicesOfGoneNode(change, slicesBy(BY_NODE)));
+
+  for (const cache of [caches.serviceCidrs, caches.services, caches.clusterRanges, nodes])
+    clusterRanges.watch<KubeObject>(cache, () => [CLUSTER_RANGES], CLUSTER_RANGES_AFTER_MS);
+}
+
+/** Of children, too: they have their Egress's name. */
+export function itself({ key }: Change<unknown>): readonly string[] {
+  return [key];
+}
+
+/** What an author wants is begun at once; a status is the operator's own. */
+export function specChanged({ key, object, previous }: Change<KubeObject>): readonly string[] {
+  return object.metadata.generation === previous?.metadata.generation ? [] : [key];
+}
+
+/** The Egress whose label an object has. */
+export function labelledEgress({ object }: Change<KubeObject>): readonly string[] {
+  return egressKeys(object);
+}
+
+/** Egresses whose status does not say what a namespace is to them now. */
+export function toldOtherwise(
+  { type, object }: Change<NamespaceHead>,
+  egresses: readonly StoredEgress[],
+): readonly string[] {
+  const { name, labels } = object.metadata;
+  const namespace = { name, labels: type === "deleted" ? undefined : labels };
+  return egresses.filter((egress) => concerns(egress, namespace)).map(objectKey);
+}
+
+/** Some may be of a former Egress of that name. */
+export function slicesOfNewEgress(
+  { type, key }: Change<unknown>,
+  slicesOf: (egress: string) => readonly KubeObject[],
+): readonly string[] {
+  return type === "added" ? slicesOf(key).map(objectKey) : [];
+}
+
+export function slicesOfGoneNode(
+  { type, object }: Change<KubeObject>,
+  slicesOf: (node: string) => readonly KubeObject[],
+): readonly string[] {
+  return type === "deleted" ? slicesOf(object.metadata.name).map(objectKey) : [];
+}
