@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { API_GROUP, EGRESS_RESOURCE, FOU_PORT, HEALTH_PORTS, HEARTBEAT_PORT } from "@egress-nat/crds";
 import { Gateway, GatewayWatch, HeartbeatResponder, kernelHere } from "@egress-nat/founat";
-import { apiVersion, createTransport, EventRecorder, loadCredentials } from "@egress-nat/kube";
+import { createTransport, EventRecorder, loadCredentials, regarding } from "@egress-nat/kube";
 import { createRegistry, HealthServer, parseEnvironment, runProgram } from "@egress-nat/program";
 import { EgressPod } from "./egress-pod.ts";
 import { Environment } from "./environment.ts";
@@ -34,15 +34,9 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
     addresses: POD_IPS,
     createGateway: (config) => new Gateway(config, { kernel, logger }),
     watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
-    onDrift: ({ metadata: { name, namespace, uid } }, message) =>
+    onDrift: (egress, message) =>
       events.record({
-        regarding: {
-          apiVersion: apiVersion(EGRESS_RESOURCE),
-          kind: EGRESS_RESOURCE.kind,
-          name,
-          namespace,
-          uid,
-        },
+        regarding: regarding(EGRESS_RESOURCE, egress),
         type: "Warning",
         reason: "GatewayChanged",
         action: "Repair",

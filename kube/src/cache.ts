@@ -9,20 +9,17 @@ export interface CacheOptions<T extends KubeObject> extends Omit<ReflectorOption
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
 }
 
-/** One collection of the API as a program sees it: a store to read from, and the reflector that keeps it up to date. */
-export class Cache<T extends KubeObject> {
+/** One collection of the API as a program sees it: a reflector with a store of its own, to read from. */
+export class Cache<T extends KubeObject> extends Reflector<T> {
   readonly name: string;
-  readonly store = new Store<T>();
-  readonly #reflector: Reflector<T>;
+  readonly store: Store<T>;
 
   constructor({ name, indexes = {}, ...options }: CacheOptions<T>) {
+    const store = new Store<T>();
+    for (const [index, valuesOf] of Object.entries(indexes)) store.addIndex(index, valuesOf);
+    super({ ...options, store });
     this.name = name ?? options.resource.plural;
-    for (const [index, valuesOf] of Object.entries(indexes)) this.store.addIndex(index, valuesOf);
-    this.#reflector = new Reflector({ ...options, store: this.store });
-  }
-
-  get state(): ReflectorState {
-    return this.#reflector.state;
+    this.store = store;
   }
 
   /** Calls back after each change, when all of it can be seen in the store. @returns what ends it */
@@ -31,8 +28,8 @@ export class Cache<T extends KubeObject> {
   }
 
   /**
-   * Takes the answer to a write of this program for the very next version of the object. Until the watch tells of it, each
-   * write of what is in the store would be a conflict.
+   * Takes the answer to a write of this program: it is the very next version of the object, and until the watch tells of
+   * that, each write of what is in the store would be a conflict.
    *
    * @param answer the object as it was written
    * @param resourceVersion of what was written to: where the watch has told of another one meanwhile, it has the say
@@ -40,16 +37,6 @@ export class Cache<T extends KubeObject> {
   learn(answer: T, resourceVersion: string | undefined): void {
     if (this.store.get(objectKey(answer))?.metadata.resourceVersion === resourceVersion)
       this.store.put(answer);
-  }
-
-  /** Resolves once the store holds a complete list. @throws the signal's reason */
-  whenSynced(signal: AbortSignal): Promise<void> {
-    return this.#reflector.whenSynced(signal);
-  }
-
-  /** Runs until the signal is aborted. No error ends it. */
-  run(signal: AbortSignal): Promise<void> {
-    return this.#reflector.run(signal);
   }
 }
 

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { Cache } from "./cache.ts";
 import type { Logger, ParentLogger } from "./logger.ts";
 import type { KubeObject } from "./resource.ts";
@@ -6,7 +5,7 @@ import type { Change } from "./store.ts";
 import { type Outcome, WorkQueue, type WorkQueueOptions, type WorkReport } from "./work-queue.ts";
 
 export interface ControllerOptions extends WorkQueueOptions {
-  /** In the log it names the key; for metrics. */
+  /** What keys are of: in the log it names the key. */
   readonly name: string;
   readonly logger: ParentLogger;
 }
@@ -22,9 +21,9 @@ export interface ReconcileContext {
 /** What a controller does. @typeParam S what is decided by: plain data */
 export interface Reconciler<S> {
   /** Looks at what there is now, whatever the change was that asked for it. */
-  gather(key: string): S;
+  readonly gather: (key: string) => S;
   /** Decides and applies. @throws what another try may mend: it comes after a growing delay */
-  reconcile(snapshot: S, context: ReconcileContext): Promise<Outcome>;
+  readonly reconcile: (snapshot: S, context: ReconcileContext) => Promise<Outcome>;
 }
 
 /** Keys that have to be reconciled, and how: the queue, its log and the id of each reconcile. */
@@ -32,8 +31,6 @@ export class Controller {
   readonly name: string;
   readonly #logger: ParentLogger;
   readonly #queue: WorkQueue;
-  /** Of the last reconcile that was begun, by the key. */
-  readonly #ids = new Map<string, string>();
 
   constructor({ name, logger, onReport, ...queue }: ControllerOptions) {
     this.name = name;
@@ -76,23 +73,18 @@ export class Controller {
   }
 
   /** Reconciles until the signal is aborted, and then ends when what was begun has ended. */
-  async run<S>(reconciler: Reconciler<S>, signal: AbortSignal): Promise<void> {
-    await this.#queue.run((key, stop) => {
-      const reconcileId = randomUUID().slice(0, 8);
-      this.#ids.set(key, reconcileId);
+  run<S>({ gather, reconcile }: Reconciler<S>, signal: AbortSignal): Promise<void> {
+    return this.#queue.run((key, stop, reconcileId) => {
       const logger = this.#logger.child({ [this.name]: key, reconcileId });
-      return reconciler.reconcile(reconciler.gather(key), { key, logger, signal: stop });
+      return reconcile(gather(key), { key, logger, signal: stop });
     }, signal);
-    this.#ids.clear();
   }
 
-  #log({ key, failure }: WorkReport): void {
-    const reconcileId = this.#ids.get(key);
-    this.#ids.delete(key);
+  #log({ key, id: reconcileId, failure }: WorkReport): void {
     if (failure === undefined) return;
-    const { error, failures, retryAfterMs } = failure;
+    const { error: err, failures, retryAfterMs } = failure;
     this.#logger.warn(
-      { [this.name]: key, reconcileId, err: error, failures, retryAfterMs },
+      { [this.name]: key, reconcileId, err, failures, retryAfterMs },
       "reconcile failed, trying again",
     );
   }

@@ -3,15 +3,13 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { OwnerReferences } from "./owner-references.ts";
-import type { Resource } from "./resource.ts";
+import { namespacedResource } from "./resource.ts";
 
-export const ENDPOINT_SLICE_RESOURCE: Resource = {
-  group: "discovery.k8s.io",
-  version: "v1",
-  plural: "endpointslices",
-  kind: "EndpointSlice",
-  namespaced: true,
-};
+export const ENDPOINT_SLICE_RESOURCE = namespacedResource(
+  "discovery.k8s.io/v1",
+  "endpointslices",
+  "EndpointSlice",
+);
 
 /** The part of an EndpointSlice that tells which pods serve. */
 export const EndpointSlice = z.object({

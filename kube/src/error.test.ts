@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { refusalError } from "./error.ts";
+import { ifFound, refusalError } from "./error.ts";
 
 const request = "GET /api/v1/pods";
 
@@ -44,4 +44,11 @@ test("Retry-After may be a date", () => {
   const error = refusalError({ request, status: 503, body: {}, retryAfter });
   expect(error.retryAfterMs).toBeGreaterThan(8_000);
   expect(error.retryAfterMs).toBeLessThanOrEqual(10_000);
+});
+
+test("what is not there is no error for who asks whether it is", async () => {
+  const refuse = (status: number) => Promise.reject(refusalError({ request, status, body: {} }));
+  expect(await ifFound(Promise.resolve("there"))).toBe("there");
+  expect(await ifFound(refuse(404))).toBeUndefined();
+  await expect(ifFound(refuse(403))).rejects.toMatchObject({ code: "Forbidden" });
 });

@@ -45,6 +45,21 @@ export function hasCode(error: unknown, code: string): error is KubeError {
   return error instanceof KubeError && error.code === code;
 }
 
+/** @returns what a call returns; undefined where there is no such object, or none any more */
+export async function ifFound<T>(call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (!hasCode(error, "NotFound")) throw error;
+    return undefined;
+  }
+}
+
+/** One of our own, after which the same call may succeed. */
+export function retryableError(code: string, message: string, cause?: unknown): KubeError {
+  return new KubeError(message, { code, retryable: true, cause });
+}
+
 /** The apiserver's answer to what it refuses, and the object of a watch's ERROR event. */
 const Status = z.object({
   message: z.string().optional(),

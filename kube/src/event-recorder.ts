@@ -5,7 +5,8 @@ import { hasCode, KubeError } from "./error.ts";
 import { EventBudget } from "./event-budget.ts";
 import type { Logger } from "./logger.ts";
 import { microTime } from "./micro-time.ts";
-import { apiVersion, type KubeObject, type Resource, resourcePath } from "./resource.ts";
+import { apiVersion, type KubeObject, namespacedResource, type Resource } from "./resource.ts";
+import { type Desired, ResourceClient } from "./resource-client.ts";
 import type { Transport } from "./transport.ts";
 
 /** What an event is about. */
@@ -15,6 +16,12 @@ export interface Regarding {
   readonly name: string;
   readonly namespace?: string | undefined;
   readonly uid?: string | undefined;
+}
+
+/** @returns what an event about this object names it by */
+export function regarding(resource: Resource, { metadata }: KubeObject): Regarding {
+  const { name, namespace, uid } = metadata;
+  return { apiVersion: apiVersion(resource), kind: resource.kind, name, namespace, uid };
 }
 
 export interface RecordedEvent {
@@ -50,13 +57,7 @@ interface Series {
   lastSeen: number;
 }
 
-const EVENT: Resource = {
-  group: "events.k8s.io",
-  version: "v1",
-  plural: "events",
-  kind: "Event",
-  namespaced: true,
-};
+const EVENT = namespacedResource("events.k8s.io/v1", "events", "Event");
 
 /** As in client-go: a series that was quiet for this long is over; the next such event starts a new one. */
 const SERIES_ENDS_AFTER_MS = 6 * 60_000;
@@ -83,6 +84,7 @@ const MAX_NAME_LENGTH = 253;
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
+  readonly #client: ResourceClient<KubeObject>;
   readonly #clock: Clock;
   readonly #budget: EventBudget;
   readonly #series = new Map<string, Series>();
@@ -93,6 +95,7 @@ export class EventRecorder {
 
   constructor(options: EventRecorderOptions) {
     this.#options = options;
+    this.#client = new ResourceClient(options.transport, EVENT, (raw) => raw as KubeObject);
     this.#clock = options.clock ?? systemClock;
     this.#budget = new EventBudget(this.#clock);
   }
@@ -186,11 +189,8 @@ export class EventRecorder {
   }
 
   async #create(series: Series): Promise<void> {
-    const { transport } = this.#options;
-    const { namespace } = series;
-    const request = { path: resourcePath(EVENT, { namespace }), signal: this.#closing.signal };
     try {
-      await transport.request({ method: "POST", body: this.#eventObject(series), ...request });
+      await this.#client.create(this.#eventObject(series), { signal: this.#closing.signal });
     } catch (error) {
       // An attempt before this one was carried out, and only its answer was lost.
       if (!hasCode(error, "AlreadyExists")) throw error;
@@ -198,16 +198,9 @@ export class EventRecorder {
   }
 
   async #update(series: Series): Promise<void> {
-    const { transport } = this.#options;
-    const { namespace, name } = series;
+    const { signal } = this.#closing;
     try {
-      await transport.request({
-        method: "PATCH",
-        path: resourcePath(EVENT, { namespace, name }),
-        contentType: "application/merge-patch+json",
-        body: { series: seriesStatus(series) },
-        signal: this.#closing.signal,
-      });
+      await this.#client.patch(series, { series: seriesStatus(series) }, { signal });
     } catch (error) {
       // Events live for an hour, a series may go on for days.
       if (!hasCode(error, "NotFound")) throw error;
@@ -215,12 +208,10 @@ export class EventRecorder {
     }
   }
 
-  #eventObject(series: Series): KubeObject & Record<string, unknown> {
+  #eventObject(series: Series): Desired<KubeObject> & Readonly<Record<string, unknown>> {
     const { component, instance } = this.#options;
     const { namespace, name, event, count, firstSeenAt } = series;
     return {
-      apiVersion: apiVersion(EVENT),
-      kind: EVENT.kind,
       metadata: { namespace, name },
       eventTime: firstSeenAt,
       type: event.type,

@@ -4,7 +4,7 @@ import { pause } from "./clock.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import type { Authentication, Credentials } from "./credentials.ts";
 import { Deadline } from "./deadline.ts";
-import { KubeError, refusalError } from "./error.ts";
+import { KubeError, refusalError, retryableError } from "./error.ts";
 import { tryParseJson } from "./json.ts";
 import type { Logger } from "./logger.ts";
 import type { Query, RequestOptions, StreamOptions, Transport } from "./transport.ts";
@@ -194,18 +194,12 @@ class HttpsTransport implements Transport {
     if (error instanceof KubeError) return error;
     const what = `${request.method} ${this.#credentials.server.origin}${request.path}`;
     if (deadline.expired) {
-      return new KubeError(`${what}: no answer within ${request.timeoutMs ?? DEFAULT_TIMEOUT_MS} ms`, {
-        code: "Timeout",
-        retryable: true,
-        cause: error,
-      });
+      const timeoutMs = request.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+      return retryableError("Timeout", `${what}: no answer within ${timeoutMs} ms`, error);
     }
     const why = error instanceof Error ? error.message || error.name : String(error);
-    return new KubeError(`${what}: ${why}: is the apiserver up, and may this program reach it?`, {
-      code: "Unreachable",
-      retryable: true,
-      cause: error,
-    });
+    const message = `${what}: ${why}: is the apiserver up, and may this program reach it?`;
+    return retryableError("Unreachable", message, error);
   }
 }
 
@@ -233,10 +227,8 @@ function waitBeforeRetry(error: KubeError): number | undefined {
 }
 
 function idleError(request: RequestOptions, idleTimeoutMs: number): KubeError {
-  return new KubeError(`${request.method} ${request.path}: nothing came for ${idleTimeoutMs} ms`, {
-    code: "Idle",
-    retryable: true,
-  });
+  const what = `${request.method} ${request.path}`;
+  return retryableError("Idle", `${what}: nothing came for ${idleTimeoutMs} ms`);
 }
 
 function queryString(query: Query = {}): string {
@@ -258,6 +250,6 @@ function parseJson(text: string, request: string): unknown {
     return JSON.parse(text);
   } catch (cause) {
     const message = `${request}: the answer is not JSON: ${JSON.stringify(text.slice(0, 200))}`;
-    throw new KubeError(message, { code: "InvalidResponse", retryable: true, cause });
+    throw retryableError("InvalidResponse", message, cause);
   }
 }

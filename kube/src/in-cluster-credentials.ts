@@ -1,13 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Authentication, Credentials, TlsOptions } from "./credentials.ts";
+import type { Authentication, Credentials } from "./credentials.ts";
 import { KubeError } from "./error.ts";
+import { RereadCredentials } from "./reread-credentials.ts";
 
 /** @see https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/ */
 const SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-/** kubelet replaces a token well before it expires: half a minute with the old one does no harm. */
-const REREAD_AFTER_MS = 30_000;
 
 export interface InClusterOptions {
   /** Directory that holds `token` and `ca.crt`. */
@@ -22,7 +20,8 @@ export function isInCluster(env: Readonly<Record<string, string | undefined>> = 
 
 /** The credentials of the pod's ServiceAccount. Token and CA are read again and again: both rotate. */
 export function inClusterCredentials(options: InClusterOptions = {}): Credentials {
-  return new ServiceAccountCredentials(options.server ?? serverOf(process.env), options.directory);
+  const { server = serverOf(process.env), directory = SERVICE_ACCOUNT_DIRECTORY } = options;
+  return new RereadCredentials(server, () => authenticationIn(directory));
 }
 
 function serverOf(env: Readonly<Record<string, string | undefined>>): URL {
@@ -36,43 +35,21 @@ function serverOf(env: Readonly<Record<string, string | undefined>>): URL {
   return new URL(`https://${host.includes(":") ? `[${host}]` : host}:${port}`);
 }
 
-class ServiceAccountCredentials implements Credentials {
-  readonly server: URL;
-  readonly #directory: string;
-  #current: Authentication | undefined;
-  #staleAt = 0;
+async function authenticationIn(directory: string): Promise<Authentication> {
+  const token = await readCredential(join(directory, "token"));
+  const ca = await readCredential(join(directory, "ca.crt"));
+  return { tls: { ca }, authorization: `Bearer ${token}` };
+}
 
-  constructor(server: URL, directory = SERVICE_ACCOUNT_DIRECTORY) {
-    this.server = server;
-    this.#directory = directory;
-  }
-
-  async read(): Promise<Authentication> {
-    if (this.#current && performance.now() < this.#staleAt) return this.#current;
-    const token = await this.#readFile("token");
-    const ca = await this.#readFile("ca.crt");
-    const before = this.#current?.tls;
-    const tls: TlsOptions = before?.ca === ca ? before : { ca };
-    this.#current = { tls, authorization: `Bearer ${token}` };
-    this.#staleAt = performance.now() + REREAD_AFTER_MS;
-    return this.#current;
-  }
-
-  invalidate(): void {
-    this.#staleAt = 0;
-  }
-
-  async #readFile(name: string): Promise<string> {
-    const path = join(this.#directory, name);
-    const complain = (cause?: unknown) =>
-      new KubeError(
-        `cannot read the ServiceAccount's credentials from ${path}: is automountServiceAccountToken false?`,
-        { code: "InvalidCredentials", retryable: true, cause },
-      );
-    const text = await readFile(path, "utf8").catch((cause) => {
-      throw complain(cause);
-    });
-    if (text.trim() === "") throw complain();
-    return text.trim();
-  }
+async function readCredential(path: string): Promise<string> {
+  const complain = (cause?: unknown) =>
+    new KubeError(
+      `cannot read the ServiceAccount's credentials from ${path}: is automountServiceAccountToken false?`,
+      { code: "InvalidCredentials", retryable: true, cause },
+    );
+  const text = await readFile(path, "utf8").catch((cause) => {
+    throw complain(cause);
+  });
+  if (text.trim() === "") throw complain();
+  return text.trim();
 }

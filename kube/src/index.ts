@@ -1,12 +1,12 @@
 /** What long-lived programs need of the Kubernetes API. Knows no custom resource. */
 
 export { abortable } from "./abortable.ts";
-export { type AppliedOptions, digest, isApplied, withDigest } from "./applied.ts";
-export { Backoff, type BackoffOptions } from "./backoff.ts";
+export { digest, isApplied, withDigest } from "./applied.ts";
+export { Backoff } from "./backoff.ts";
 export { Cache, type CacheOptions, CacheSet } from "./cache.ts";
 export { type Clock, pause, systemClock } from "./clock.ts";
 export { Controller, type ReconcileContext, type Reconciler } from "./controller.ts";
-export type { Authentication, Credentials, CredentialsOptions, TlsOptions } from "./credentials.ts";
+export type { Credentials } from "./credentials.ts";
 export {
   ENDPOINT_SLICE_RESOURCE,
   type Endpoint,
@@ -14,57 +14,32 @@ export {
   isOfService,
   mergeEndpoints,
 } from "./endpoint-slice.ts";
-export { hasCode, KubeError } from "./error.ts";
-export {
-  EventRecorder,
-  type EventRecorderOptions,
-  type RecordedEvent,
-  type Regarding,
-} from "./event-recorder.ts";
-export { createTransport, type SentRequest, type TransportOptions } from "./https-transport.ts";
-export { type InClusterOptions, inClusterCredentials } from "./in-cluster-credentials.ts";
+export { hasCode, ifFound, KubeError, retryableError } from "./error.ts";
+export { EventRecorder, regarding } from "./event-recorder.ts";
+export { createTransport, type SentRequest } from "./https-transport.ts";
 export { fencedBy } from "./lead.ts";
-export { type LeaderCallbacks, LeaderElector, type LeaderElectorOptions } from "./leader-election.ts";
-export type { ListResult } from "./list.ts";
+export { LEASE_RESOURCE, LeaderElector } from "./leader-election.ts";
 export { loadCredentials } from "./load-credentials.ts";
 export type { Logger } from "./logger.ts";
-export { appliedFields, type FieldSet, type ManagedFieldsEntry, sharingLeaves } from "./managed-fields.ts";
-export { microTime } from "./micro-time.ts";
+export { type FieldSet, type ManagedFieldsEntry, sharingLeaves } from "./managed-fields.ts";
 export { OwnerReferences } from "./owner-references.ts";
-export { Reflector, type ReflectorOptions, type ReflectorState } from "./reflector.ts";
+export { Reflector, type ReflectorState } from "./reflector.ts";
 export type { ReflectorEvent } from "./reflector-event.ts";
 export {
   apiVersion,
   CONFIG_MAP_RESOURCE,
+  clusterResource,
   type KubeObject,
   NAMESPACE_RESOURCE,
   NODE_RESOURCE,
+  namespacedResource,
   type ObjectMeta,
   type OwnerReference,
   objectKey,
   type Resource,
-  type ResourceLocation,
   resourcePath,
 } from "./resource.ts";
-export {
-  type ApplyOptions,
-  type CallOptions,
-  type DeleteOptions,
-  type Desired,
-  type ListOptions,
-  type ObjectReference,
-  type PatchOptions,
-  ResourceClient,
-} from "./resource-client.ts";
-export { type Change, type ChangeListener, Store } from "./store.ts";
-export type { Query, RequestOptions, StreamOptions, Transport } from "./transport.ts";
-export {
-  done,
-  type Outcome,
-  requeueAfter,
-  stalled,
-  type Worker,
-  WorkQueue,
-  type WorkQueueOptions,
-  type WorkReport,
-} from "./work-queue.ts";
+export { type Desired, type ObjectReference, ResourceClient } from "./resource-client.ts";
+export { type Change, Store } from "./store.ts";
+export type { RequestOptions, StreamOptions, Transport } from "./transport.ts";
+export { done, type Outcome, requeueAfter, stalled, WorkQueue, type WorkReport } from "./work-queue.ts";

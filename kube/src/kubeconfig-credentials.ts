@@ -1,11 +1,8 @@
 import type { RequestOptions } from "node:https";
-import { isDeepStrictEqual } from "node:util";
 import { KubeConfig } from "@kubernetes/client-node";
 import type { Authentication, Credentials, CredentialsOptions, TlsOptions } from "./credentials.ts";
 import { KubeError } from "./error.ts";
-
-/** Certificates and tokens in files, and those of exec plugins, may be replaced at any time. */
-const REREAD_AFTER_MS = 30_000;
+import { RereadCredentials } from "./reread-credentials.ts";
 
 /** The credentials of a kubeconfig: client certificates, tokens, token files, exec plugins. */
 export function kubeconfigCredentials(options: CredentialsOptions): Credentials {
@@ -31,41 +28,17 @@ export function kubeconfigCredentials(options: CredentialsOptions): Credentials 
   if (cluster.proxyUrl) {
     throw invalid(`${origin}: proxy-url is not supported, remove it and reach ${server.host} directly`);
   }
-  return new KubeconfigCredentials(config, server);
+  return new RereadCredentials(server, () => authenticationOf(config));
 }
 
-class KubeconfigCredentials implements Credentials {
-  readonly server: URL;
-  readonly #config: KubeConfig;
-  #current: Authentication | undefined;
-  #staleAt = 0;
-
-  constructor(config: KubeConfig, server: URL) {
-    this.#config = config;
-    this.server = server;
+async function authenticationOf(config: KubeConfig): Promise<Authentication> {
+  const options: RequestOptions = {};
+  try {
+    await config.applyToHTTPSOptions(options);
+  } catch (cause) {
+    throw invalid(`cannot load the credentials of ${config.getCurrentContext()}`, cause);
   }
-
-  async read(): Promise<Authentication> {
-    if (this.#current && performance.now() < this.#staleAt) return this.#current;
-    const options: RequestOptions = {};
-    try {
-      await this.#config.applyToHTTPSOptions(options);
-    } catch (cause) {
-      throw invalid(`cannot load the credentials of ${this.#config.getCurrentContext()}`, cause);
-    }
-    const tls = tlsOptions(options);
-    const before = this.#current?.tls;
-    this.#current = {
-      tls: isDeepStrictEqual(before, tls) && before ? before : tls,
-      authorization: authorization(options),
-    };
-    this.#staleAt = performance.now() + REREAD_AFTER_MS;
-    return this.#current;
-  }
-
-  invalidate(): void {
-    this.#staleAt = 0;
-  }
+  return { tls: tlsOptions(options), authorization: authorization(options) };
 }
 
 function tlsOptions(options: RequestOptions): TlsOptions {

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "./clock.ts";
-import { KubeError } from "./error.ts";
+import { type KubeError, retryableError } from "./error.ts";
 import type { Transport } from "./transport.ts";
 
 const EXPIRED = "it was not renewed in time";
@@ -59,10 +59,7 @@ export class Lead {
 }
 
 export function notLeading(): KubeError {
-  return new KubeError("not sent, because the lead under which it was decided has ended", {
-    code: "NotLeading",
-    retryable: true,
-  });
+  return retryableError("NotLeading", "not sent, because the lead under which it was decided has ended");
 }
 
 /** A way to the API on which no write is sent once the lead has ended. */

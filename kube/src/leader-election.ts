@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { abortable } from "./abortable.ts";
+import { abortable, aborted } from "./abortable.ts";
 import { type Clock, pause, systemClock } from "./clock.ts";
-import { hasCode } from "./error.ts";
+import { hasCode, ifFound } from "./error.ts";
 import { Lead, notLeading } from "./lead.ts";
 import type { Logger } from "./logger.ts";
 import { microTime } from "./micro-time.ts";
-import { apiVersion, type Resource, resourcePath } from "./resource.ts";
+import { apiVersion, namespacedResource, resourcePath } from "./resource.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface LeaderElectorOptions {
@@ -36,13 +36,7 @@ export interface LeaderCallbacks {
   readonly onLost?: () => void;
 }
 
-const LEASE: Resource = {
-  group: "coordination.k8s.io",
-  version: "v1",
-  plural: "leases",
-  kind: "Lease",
-  namespaced: true,
-};
+export const LEASE_RESOURCE = namespacedResource("coordination.k8s.io/v1", "leases", "Lease");
 
 const Lease = z.object({
   metadata: z.looseObject({ resourceVersion: z.string() }),
@@ -249,23 +243,28 @@ export class LeaderElector {
 
   async #read(limits: Limits): Promise<Lease | undefined> {
     const { transport, namespace, name } = this.#options;
-    try {
-      return Lease.parse(
-        await transport.request({ method: "GET", path: resourcePath(LEASE, { namespace, name }), ...limits }),
-      );
-    } catch (error) {
-      if (hasCode(error, "NotFound")) return undefined;
-      throw error;
-    }
+    const path = resourcePath(LEASE_RESOURCE, { namespace, name });
+    const found = await ifFound(transport.request({ method: "GET", path, ...limits }));
+    return found === undefined ? undefined : Lease.parse(found);
   }
 
   async #write(spec: Lease["spec"], current: Lease | undefined, limits: Limits): Promise<Lease> {
     const { transport, namespace, name } = this.#options;
     const metadata = current?.metadata ?? { namespace, name };
-    const body = { apiVersion: apiVersion(LEASE), kind: LEASE.kind, metadata, spec };
+    const body = { apiVersion: apiVersion(LEASE_RESOURCE), kind: LEASE_RESOURCE.kind, metadata, spec };
     const written = current
-      ? transport.request({ method: "PUT", path: resourcePath(LEASE, { namespace, name }), body, ...limits })
-      : transport.request({ method: "POST", path: resourcePath(LEASE, { namespace }), body, ...limits });
+      ? transport.request({
+          method: "PUT",
+          path: resourcePath(LEASE_RESOURCE, { namespace, name }),
+          body,
+          ...limits,
+        })
+      : transport.request({
+          method: "POST",
+          path: resourcePath(LEASE_RESOURCE, { namespace }),
+          body,
+          ...limits,
+        });
     return Lease.parse(await written);
   }
 
@@ -277,8 +276,5 @@ export class LeaderElector {
 /** The work, and then the end of its signal: to return early does not give up the lead. */
 async function leadUntil(callbacks: LeaderCallbacks, signal: AbortSignal): Promise<void> {
   await callbacks.onLead(signal);
-  if (signal.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  await promise;
+  await aborted(signal);
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { hasCode, KubeError } from "./error.ts";
+import { hasCode, type KubeError, retryableError } from "./error.ts";
 import { ListScanner } from "./list-scanner.ts";
 import { METADATA_ONLY } from "./representation.ts";
 import type { Query, Transport } from "./transport.ts";
@@ -13,16 +13,20 @@ const Envelope = z.object({
   metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
 });
 
-export interface ListRequest<T> {
+/** What is asked of a collection, by list or by watch. */
+export interface CollectionRequest {
   readonly transport: Transport;
   /** URL path of the collection. */
   readonly path: string;
   readonly query?: Query;
   /** Asks for the metadata of the objects alone. */
   readonly metadataOnly?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ListRequest<T> extends CollectionRequest {
   /** Makes of each object what is to be kept of it; undefined leaves it out. */
   readonly convert: (raw: unknown) => T | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface ListResult<T> {
@@ -54,7 +58,7 @@ export async function listObjects<T>(request: ListRequest<T>): Promise<ListResul
  *
  * @param request without labels to select by: it would cost as many objects as have to be looked at until one has them
  */
-export async function presentVersion(request: Omit<ListRequest<never>, "convert">): Promise<string> {
+export async function presentVersion(request: CollectionRequest): Promise<string> {
   const { transport, path, query, signal } = request;
   const answer = await transport.request({
     method: "GET",
@@ -107,9 +111,5 @@ function parse(text: string, path: string): unknown {
 }
 
 function invalid(path: string, cause: unknown): KubeError {
-  return new KubeError(`GET ${path}: the answer is not a list, or was cut off`, {
-    code: "InvalidResponse",
-    retryable: true,
-    cause,
-  });
+  return retryableError("InvalidResponse", `GET ${path}: the answer is not a list, or was cut off`, cause);
 }

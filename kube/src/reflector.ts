@@ -2,13 +2,13 @@ import { z } from "zod";
 import { abortable } from "./abortable.ts";
 import { Backoff } from "./backoff.ts";
 import { pause } from "./clock.ts";
-import { hasCode, KubeError } from "./error.ts";
-import { listObjects, presentVersion } from "./list.ts";
+import { hasCode, KubeError, retryableError } from "./error.ts";
+import { type CollectionRequest, listObjects, presentVersion } from "./list.ts";
 import type { Logger } from "./logger.ts";
 import { failureOf, type ReflectorEvent, type RelistReason } from "./reflector-event.ts";
 import { apiVersion, type KubeObject, objectKey, type Resource, resourcePath } from "./resource.ts";
 import type { Store } from "./store.ts";
-import type { Query, Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 import { type WatchEvent, watchObjects } from "./watch.ts";
 
 export interface ReflectorState {
@@ -73,8 +73,7 @@ const Bookmark = z.object({ metadata: z.object({ resourceVersion: z.string() }) 
  */
 export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
-  readonly #path: string;
-  readonly #query: Query;
+  readonly #collection: CollectionRequest;
   readonly #backoff = new Backoff(BACKOFF);
   readonly #firstSync = Promise.withResolvers<void>();
   #phase: ReflectorState["phase"] = "stopped";
@@ -87,10 +86,10 @@ export class Reflector<T extends KubeObject> {
   #isRewound = false;
 
   constructor(options: ReflectorOptions<T>) {
-    const { resource, namespace, labelSelector, fieldSelector } = options;
+    const { transport, resource, namespace, labelSelector, fieldSelector, metadataOnly } = options;
+    const path = resourcePath(resource, { namespace });
     this.#options = options;
-    this.#path = resourcePath(resource, { namespace });
-    this.#query = { labelSelector, fieldSelector };
+    this.#collection = { transport, path, query: { labelSelector, fieldSelector }, metadataOnly };
   }
 
   get state(): ReflectorState {
@@ -134,18 +133,12 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { transport, store, logger, resource, metadataOnly } = this.#options;
+    const { store, logger, resource } = this.#options;
     this.#phase = "listing";
     this.#tell({ type: "relist", reason: this.#relistReason });
     const startedAt = performance.now();
-    const { items, resourceVersion } = await listObjects({
-      transport,
-      path: this.#path,
-      query: this.#query,
-      metadataOnly,
-      convert: (raw) => this.#convert(raw),
-      signal,
-    });
+    const convert = (raw: unknown) => this.#convert(raw);
+    const { items, resourceVersion } = await listObjects({ ...this.#collection, convert, signal });
     store.replaceAll(items);
     this.#resourceVersion = resourceVersion;
     this.#isListed();
@@ -162,20 +155,11 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
-    const { transport, metadataOnly, idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS } = this.#options;
+    const { idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS } = this.#options;
     this.#phase = "waiting";
     const startedAt = performance.now();
     let events = 0;
-    const request = {
-      transport,
-      path: this.#path,
-      query: this.#query,
-      metadataOnly,
-      resourceVersion,
-      idleTimeoutMs,
-      signal,
-    };
-    const stream = await watchObjects(request);
+    const stream = await watchObjects({ ...this.#collection, resourceVersion, idleTimeoutMs, signal });
     this.#phase = "watching";
     this.#tell({ type: "watching", resourceVersion });
     for await (const event of stream) {
@@ -185,8 +169,8 @@ export class Reflector<T extends KubeObject> {
       this.#take(event);
     }
     if (events === 0 && performance.now() - startedAt < SHORTEST_WATCH_MS) {
-      const message = `watch of ${this.#path}: it ended as soon as it had begun`;
-      throw new KubeError(message, { code: "Unreachable", retryable: true });
+      const message = `watch of ${this.#collection.path}: it ended as soon as it had begun`;
+      throw retryableError("Unreachable", message);
     }
     this.#tell({ type: "ended" });
   }
@@ -200,8 +184,8 @@ export class Reflector<T extends KubeObject> {
    * @see https://kep.k8s.io/5504 resourceVersions are decimal numbers that can be compared
    */
   async #compareWithNow(resourceVersion: string, signal: AbortSignal): Promise<void> {
-    const { transport, resource, logger, fieldSelector } = this.#options;
-    const now = await presentVersion({ transport, path: this.#path, query: { fieldSelector }, signal });
+    const { resource, logger, fieldSelector } = this.#options;
+    const now = await presentVersion({ ...this.#collection, query: { fieldSelector }, signal });
     this.#mayBeRewound = false;
     if (Number(now) >= Number(resourceVersion)) return;
     this.#isRewound = true;

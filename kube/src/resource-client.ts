@@ -1,4 +1,3 @@
-import { hasCode } from "./error.ts";
 import { type ListResult, listObjects } from "./list.ts";
 import { takenOver } from "./managed-fields.ts";
 import { apiVersion, type KubeObject, type Resource, resourcePath } from "./resource.ts";
@@ -70,16 +69,6 @@ export class ResourceClient<T extends KubeObject> {
     return this.#object({ method: "GET", path: this.#path(reference), ...options });
   }
 
-  /** As {@link get}. @returns undefined where there is no such object */
-  async find(reference: ObjectReference, options: CallOptions = {}): Promise<T | undefined> {
-    try {
-      return await this.get(reference, options);
-    } catch (error) {
-      if (hasCode(error, "NotFound")) return undefined;
-      throw error;
-    }
-  }
-
   list(options: ListOptions = {}): Promise<ListResult<T>> {
     const { namespace, labelSelector, fieldSelector, signal } = options;
     return listObjects({
@@ -94,16 +83,6 @@ export class ResourceClient<T extends KubeObject> {
   create(object: Desired<T>, options: CallOptions = {}): Promise<T> {
     const path = resourcePath(this.#resource, { namespace: object.metadata.namespace });
     return this.#object({ method: "POST", path, body: this.#typed(object), ...options });
-  }
-
-  /** Replaces an object; with a resourceVersion in it, only that version of it (else Conflict). */
-  update(object: Desired<T>, options: CallOptions = {}): Promise<T> {
-    return this.#object({
-      method: "PUT",
-      path: this.#path(object.metadata),
-      body: this.#typed(object),
-      ...options,
-    });
   }
 
   /** @param patch a JSON merge patch (RFC 7386): null removes */
@@ -127,15 +106,6 @@ export class ResourceClient<T extends KubeObject> {
       body: { apiVersion: "v1", kind: "DeleteOptions", preconditions, propagationPolicy },
       signal,
     });
-  }
-
-  /** As {@link delete}, and content where somebody else was faster. */
-  async remove(reference: ObjectReference, options: DeleteOptions = {}): Promise<void> {
-    try {
-      await this.delete(reference, options);
-    } catch (error) {
-      if (!hasCode(error, "NotFound")) throw error;
-    }
   }
 
   /**

@@ -1,15 +1,9 @@
 import { expect, test } from "vitest";
-import { apiVersion, objectKey, type Resource, resourcePath } from "./resource.ts";
+import { apiVersion, clusterResource, namespacedResource, objectKey, resourcePath } from "./resource.ts";
 
-const POD: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
-const NODE: Resource = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
-const DEPLOYMENT: Resource = {
-  group: "apps",
-  version: "v1",
-  plural: "deployments",
-  kind: "Deployment",
-  namespaced: true,
-};
+const POD = namespacedResource("v1", "pods", "Pod");
+const NODE = clusterResource("v1", "nodes", "Node");
+const DEPLOYMENT = namespacedResource("apps/v1", "deployments", "Deployment");
 
 test("paths are those of the API", () => {
   expect(resourcePath(POD)).toBe("/api/v1/pods");

@@ -9,6 +9,17 @@ export interface Resource {
   readonly namespaced: boolean;
 }
 
+/** @param groupVersion what stands in an object's apiVersion: "apps/v1", or "v1" for the core group */
+export function namespacedResource(groupVersion: string, plural: string, kind: string): Resource {
+  const [version = "", group = ""] = groupVersion.split("/").toReversed();
+  return { group, version, plural, kind, namespaced: true };
+}
+
+/** As {@link namespacedResource}, of the whole cluster. */
+export function clusterResource(groupVersion: string, plural: string, kind: string): Resource {
+  return { ...namespacedResource(groupVersion, plural, kind), namespaced: false };
+}
+
 export interface OwnerReference {
   apiVersion: string;
   kind: string;
@@ -54,32 +65,9 @@ export function objectKey(object: { metadata: { name: string; namespace?: string
   return namespace ? `${namespace}/${name}` : name;
 }
 
-/** The nodes of the cluster. */
-export const NODE_RESOURCE: Resource = {
-  group: "",
-  version: "v1",
-  plural: "nodes",
-  kind: "Node",
-  namespaced: false,
-};
-
-/** The namespaces of the cluster. */
-export const NAMESPACE_RESOURCE: Resource = {
-  group: "",
-  version: "v1",
-  plural: "namespaces",
-  kind: "Namespace",
-  namespaced: false,
-};
-
-/** ConfigMaps. */
-export const CONFIG_MAP_RESOURCE: Resource = {
-  group: "",
-  version: "v1",
-  plural: "configmaps",
-  kind: "ConfigMap",
-  namespaced: true,
-};
+export const NODE_RESOURCE = clusterResource("v1", "nodes", "Node");
+export const NAMESPACE_RESOURCE = clusterResource("v1", "namespaces", "Namespace");
+export const CONFIG_MAP_RESOURCE = namespacedResource("v1", "configmaps", "ConfigMap");
 
 /** "group/version", or "v1" for the core group: what stands in an object's apiVersion. */
 export function apiVersion(resource: Resource): string {

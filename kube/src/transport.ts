@@ -20,12 +20,7 @@ export interface RequestOptions {
   readonly beforeSend?: (() => void) | undefined;
 }
 
-export interface StreamOptions {
-  readonly path: string;
-  readonly query?: Query | undefined;
-  /** The representation to ask for; application/json if it is absent. */
-  readonly accept?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
+export interface StreamOptions extends Pick<RequestOptions, "path" | "query" | "accept" | "signal"> {
   /** Time limit for the beginning of the answer; 30 s if it is absent. */
   readonly timeoutMs?: number | undefined;
   /** The longest silence within the answer. After that it ends with a KubeError Idle. */

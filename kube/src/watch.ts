@@ -1,23 +1,16 @@
 import { z } from "zod";
-import { KubeError, refusalError } from "./error.ts";
+import { refusalError, retryableError } from "./error.ts";
 import { tryParseJson } from "./json.ts";
 import { lines } from "./lines.ts";
+import type { CollectionRequest } from "./list.ts";
 import { METADATA_ONLY } from "./representation.ts";
-import type { Query, Transport } from "./transport.ts";
 
 /** The first line of defence against servers and proxies that forget to close: ask the apiserver to end the watch. */
 const WATCH_SECONDS = { min: 300, max: 600 };
 
-export interface WatchRequest {
-  readonly transport: Transport;
-  /** URL path of the collection. */
-  readonly path: string;
-  readonly query?: Query;
-  /** Asks for the metadata of the objects alone. */
-  readonly metadataOnly?: boolean | undefined;
+export interface WatchRequest extends CollectionRequest {
   readonly resourceVersion: string;
   readonly idleTimeoutMs: number;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface WatchEvent {
@@ -69,11 +62,8 @@ async function* parseLines(
 function parseLine(text: string, path: string): WatchEvent {
   const line = Line.safeParse(tryParseJson(text));
   if (!line.success) {
-    throw new KubeError(`watch of ${path}: not a watch event: ${JSON.stringify(text.slice(0, 200))}`, {
-      code: "InvalidResponse",
-      retryable: true,
-      cause: line.error,
-    });
+    const message = `watch of ${path}: not a watch event: ${JSON.stringify(text.slice(0, 200))}`;
+    throw retryableError("InvalidResponse", message, line.error);
   }
   if (line.data.type !== "ERROR") return line.data;
   const { object } = line.data;

@@ -1,4 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { aborted } from "./abortable.ts";
 import { Backoff, type BackoffOptions } from "./backoff.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { KubeError } from "./error.ts";
@@ -26,10 +28,12 @@ export function stalled(afterMs?: number): Outcome {
   return { type: "stalled", afterMs };
 }
 
-export type Worker = (key: string, signal: AbortSignal) => Promise<Outcome>;
+/** @param id tells pieces of work apart, in the log */
+export type Worker = (key: string, signal: AbortSignal, id: string) => Promise<Outcome>;
 
 export interface WorkReport {
   readonly key: string;
+  readonly id: string;
   /** Whether the key waits for a change, for its time, or for another try. */
   readonly outcome: "done" | "requeue" | "error";
   readonly durationMs: number;
@@ -138,15 +142,16 @@ export class WorkQueue {
   }
 
   async #work(key: string, worker: Worker, signal: AbortSignal): Promise<void> {
+    const id = randomUUID().slice(0, 8);
     const startedAt = this.#clock.now();
     const elapsed = () => this.#clock.now() - startedAt;
     try {
-      const outcome = await worker(key, signal);
+      const outcome = await worker(key, signal, id);
       this.#backoffs.delete(key);
       const afterMs = outcome.type === "done" ? undefined : outcome.afterMs;
       if (afterMs !== undefined) this.addAfter(key, afterMs);
       const next = afterMs === undefined ? "done" : "requeue";
-      this.#options.onReport?.({ key, outcome: next, durationMs: elapsed() });
+      this.#options.onReport?.({ key, id, outcome: next, durationMs: elapsed() });
     } catch (error) {
       if (signal.aborted) return;
       const backoff = this.#backoffs.get(key) ?? new Backoff(this.#options.backoff);
@@ -154,7 +159,7 @@ export class WorkQueue {
       const retryAfterMs = backoff.next(error instanceof KubeError ? error.retryAfterMs : 0);
       this.addAfter(key, retryAfterMs);
       const failure = { error, failures: backoff.failures, retryAfterMs };
-      this.#options.onReport?.({ key, outcome: "error", durationMs: elapsed(), failure });
+      this.#options.onReport?.({ key, id, outcome: "error", durationMs: elapsed(), failure });
     }
   }
 
@@ -163,11 +168,4 @@ export class WorkQueue {
     if (this.#again.delete(key)) this.add(key);
     else this.#begin?.();
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  return promise;
 }

@@ -23,18 +23,12 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { parsePublished } from "./cluster-ranges/published.ts";
-import {
-  NodeHead,
-  SERVICE_CIDR_RESOURCE,
-  SERVICE_RESOURCE,
-  ServiceAddresses,
-  ServiceCidr,
-} from "./cluster-ranges/sources.ts";
+import { NodeHead, SERVICE_CIDR_RESOURCE, ServiceAddresses, ServiceCidr } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
-import { childParser, type ObservedChildren } from "./egress/observed.ts";
+import { childParser, forEachChild, type Observed } from "./egress/observed.ts";
 import type { StoredEgress } from "./egress/status.ts";
-import { SliceHead } from "./slices/slice-head.ts";
+import { SliceHead } from "./slices/orphans.ts";
 
 export interface CachesOptions {
   readonly transport: Transport;
@@ -85,20 +79,9 @@ export function createCaches({ transport, logger, namespace, serviceAddresses }:
 
 /** The children of an Egress are found by its key: they have its name. */
 function childCaches(cache: CacheMaker) {
-  const child = <K extends ChildKind>(kind: K) =>
-    cache<NonNullable<ObservedChildren[K]>>({
-      resource: CHILD_RESOURCES[kind],
-      parse: childParser(kind),
-      labelSelector: EGRESS_LABEL,
-    });
-  return {
-    serviceAccount: child("serviceAccount"),
-    role: child("role"),
-    roleBinding: child("roleBinding"),
-    service: child("service"),
-    deployment: child("deployment"),
-    disruptionBudget: child("disruptionBudget"),
-  };
+  return forEachChild<{ readonly [K in ChildKind]: Cache<Observed<K>> }>((kind) =>
+    cache({ resource: CHILD_RESOURCES[kind], parse: childParser(kind), labelSelector: EGRESS_LABEL }),
+  );
 }
 
 function networkCaches(cache: CacheMaker, namespace: string) {
@@ -111,7 +94,7 @@ function networkCaches(cache: CacheMaker, namespace: string) {
     /** All Services of the cluster: empty where their addresses are not asked for. */
     services: cache({
       name: "serviceAddresses",
-      resource: SERVICE_RESOURCE,
+      resource: CHILD_RESOURCES.service,
       parse: (raw): ServiceAddresses => ServiceAddresses.parse(raw),
     }),
     clusterRanges: cache({

@@ -10,8 +10,7 @@ import { clusterRangesReconciler } from "./cluster-ranges/reconcile.ts";
 import { type EgressLeadOptions, reconcileEgresses } from "./egress/controller.ts";
 import { DefinitionsCheck } from "./installation/definitions.ts";
 import type { OperatorMetrics } from "./metrics.ts";
-import { sliceReconciler } from "./slices/orphans.ts";
-import { SliceClient } from "./slices/slice-client.ts";
+import { orphanReconciler } from "./slices/orphans.ts";
 import { CLUSTER_RANGES, type Controllers, watchCaches } from "./watches.ts";
 
 export interface EgressOperatorOptions
@@ -78,11 +77,8 @@ export class EgressOperator extends Operator {
     };
     this.#definitions = new DefinitionsCheck(transport, logger);
     this.#events = new EventRecorder({ transport, component: COMPONENT, instance: identity, logger });
-    this.#elector = new LeaderElector({
-      transport: leaseTransport,
-      ...{ namespace, name: LEASE },
-      ...{ identity, logger },
-    });
+    const lease = { transport: leaseTransport, namespace, name: LEASE };
+    this.#elector = new LeaderElector({ ...lease, identity, logger });
     options.metrics.watch({
       controllers: Object.values(this.#controllers),
       clusterRanges: () => this.#clusterRanges(),
@@ -131,7 +127,9 @@ export class EgressOperator extends Operator {
     const { egress, slice, clusterRanges } = this.#controllers;
     const caches = this.#caches;
     const ranges = this.#ranges;
+    const { namespace } = this.#options;
     const transport = fencedBy(this.#elector, this.#options.transport);
+    // It fails for no other reason than that the lead ends before.
     await caches.all.whenSynced(signal).catch(() => undefined);
     if (signal.aborted) return;
     // A former lead may have ended in the middle of anything.
@@ -143,12 +141,9 @@ export class EgressOperator extends Operator {
         { ...this.#options, controller: egress, caches, ranges, transport, events: this.#events },
         signal,
       ),
-      slice.run(sliceReconciler(caches, new SliceClient(transport)), signal),
+      slice.run(orphanReconciler(caches, transport), signal),
       clusterRanges.run(
-        clusterRangesReconciler({
-          ...{ transport, namespace: this.#options.namespace },
-          ...{ sources: () => this.#clusterRanges(), published: () => ranges.current },
-        }),
+        clusterRangesReconciler(transport, namespace, () => this.#clusterRanges(), ranges),
         signal,
       ),
     ]);

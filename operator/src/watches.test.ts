@@ -8,7 +8,7 @@ import { NodeHead } from "./cluster-ranges/sources.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
 import { deploymentOfRelease } from "./egress/testing/children.ts";
 import { anEgress } from "./egress/testing/egress.ts";
-import { SliceHead } from "./slices/slice-head.ts";
+import { SliceHead } from "./slices/orphans.ts";
 import {
   itself,
   labelledEgress,

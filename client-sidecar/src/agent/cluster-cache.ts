@@ -46,22 +46,23 @@ export class ClusterCache {
   constructor(options: ClusterCacheOptions) {
     this.#options = options;
     const { transport, logger, nodeName, namespace } = options;
-    const egresses = new Cache({
-      ...{ transport, logger, resource: EGRESS_RESOURCE },
-      parse: parseStoredEgress,
-    });
+    const api = { transport, logger };
+    const egresses = new Cache({ ...api, resource: EGRESS_RESOURCE, parse: parseStoredEgress });
     const endpointSlices = new Cache({
-      ...{ transport, logger, resource: ENDPOINT_SLICE_RESOURCE },
+      ...api,
+      resource: ENDPOINT_SLICE_RESOURCE,
       parse: (raw) => EndpointSlice.parse(raw),
       labelSelector: EGRESS_LABEL,
     });
     const slices = new Cache({
-      ...{ transport, logger, resource: SLICE_RESOURCE },
+      ...api,
+      resource: SLICE_RESOURCE,
       parse: (raw) => EgressClientSlice.parse(raw),
       labelSelector: `${NODE_LABEL}=${labelValue(nodeName)}`,
     });
     const clusterRanges = new Cache({
-      ...{ transport, logger, resource: CONFIG_MAP_RESOURCE },
+      ...api,
+      resource: CONFIG_MAP_RESOURCE,
       parse: (raw) => ClusterRanges.parse(raw),
       namespace,
       fieldSelector: `metadata.name=${CLUSTER_RANGES_CONFIG_MAP}`,

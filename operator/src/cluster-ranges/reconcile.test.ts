@@ -8,7 +8,6 @@ import { PublishedRanges } from "./published.ts";
 import { clusterRangesReconciler } from "./reconcile.ts";
 
 const metadata = { namespace: "egress-nat", name: CLUSTER_RANGES_CONFIG_MAP, uid: "u" };
-const KEY = "cluster-ranges";
 const logger = createLogger({ name: "test", level: "silent" });
 
 test.each([
@@ -45,11 +44,13 @@ test.each([
     const running = caches.clusterRanges.run(stop.signal);
     await caches.clusterRanges.whenSynced(stop.signal);
     const sources = { services: [], pods: [], nodes: [], serviceAddresses: [] };
-    const { gather, reconcile } = clusterRangesReconciler({
-      ...{ transport, namespace: "egress-nat", published: () => published.current },
-      sources: () => ({ ...sources, values: ["10.244.0.0/16"] }),
+    const known = () => ({ ...sources, values: ["10.244.0.0/16"] });
+    const reconciler = clusterRangesReconciler(transport, "egress-nat", known, published);
+    await reconciler.reconcile(reconciler.gather("cluster-ranges"), {
+      key: "cluster-ranges",
+      logger,
+      signal: stop.signal,
     });
-    await reconcile(gather(KEY), { key: KEY, logger, signal: stop.signal });
     expect(asked).toMatchObject([
       { body: { metadata: { resourceVersion: version }, data: { ranges: "10.244.0.0/16\n" } } },
     ]);

@@ -1,27 +1,13 @@
 /** Where the networks of the cluster are to be found: what the operator keeps of these objects. */
 
 import { Address, Cidr } from "@egress-nat/crds";
-import type { KubeObject, Resource } from "@egress-nat/kube";
+import { clusterResource, type KubeObject } from "@egress-nat/kube";
 import { z } from "zod";
 
 const Metadata = z.object({ name: z.string(), uid: z.string(), resourceVersion: z.string() });
 
 /** Networks of Services (KEP-1880): since Kubernetes 1.33 every cluster says which they are. */
-export const SERVICE_CIDR_RESOURCE: Resource = {
-  group: "networking.k8s.io",
-  version: "v1",
-  plural: "servicecidrs",
-  kind: "ServiceCIDR",
-  namespaced: false,
-};
-
-export const SERVICE_RESOURCE: Resource = {
-  group: "",
-  version: "v1",
-  plural: "services",
-  kind: "Service",
-  namespaced: true,
-};
+export const SERVICE_CIDR_RESOURCE = clusterResource("networking.k8s.io/v1", "servicecidrs", "ServiceCIDR");
 
 export const ServiceCidr = z.object({
   metadata: Metadata,

@@ -1,33 +1,28 @@
 /** The children of Egresses in the API. */
 
-import { hasCode, type ObjectReference, ResourceClient, type Transport } from "@egress-nat/kube";
+import { hasCode, ifFound, type ObjectReference, ResourceClient, type Transport } from "@egress-nat/kube";
 import { CHILD_RESOURCES, type ChildKind, type Manifest } from "./children/index.ts";
 import { FIELD_MANAGER } from "./field-manager.ts";
 import {
   childParser,
+  forEachChild,
+  type Observed,
   type ObservedChild,
   type ObservedChildren,
   type ObservedDeployment,
 } from "./observed.ts";
 import type { Adjustment } from "./rollout.ts";
 
-type Clients = { readonly [K in ChildKind]: ResourceClient<NonNullable<ObservedChildren[K]>> };
+type Clients = { readonly [K in ChildKind]: ResourceClient<Observed<K>> };
 
 /** Each call throws KubeError. */
 export class ChildClient {
   readonly #clients: Clients;
 
   constructor(transport: Transport) {
-    const client = <K extends ChildKind>(child: K) =>
-      new ResourceClient(transport, CHILD_RESOURCES[child], childParser(child));
-    this.#clients = {
-      serviceAccount: client("serviceAccount"),
-      role: client("role"),
-      roleBinding: client("roleBinding"),
-      service: client("service"),
-      deployment: client("deployment"),
-      disruptionBudget: client("disruptionBudget"),
-    };
+    this.#clients = forEachChild(
+      (child) => new ResourceClient(transport, CHILD_RESOURCES[child], childParser(child)),
+    );
   }
 
   /** @returns the object of that name, whoever it belongs to; undefined if there is none */
@@ -36,15 +31,11 @@ export class ChildClient {
     egress: ObjectReference,
     signal: AbortSignal,
   ): Promise<ObservedChildren[K]> {
-    return this.#clients[child].find(egress, { signal });
+    return ifFound(this.#clients[child].get(egress, { signal }));
   }
 
   /** Server-side apply of what is not there. @throws KubeError Conflict where something of that name is */
-  create<K extends ChildKind>(
-    child: K,
-    manifest: Manifest,
-    signal: AbortSignal,
-  ): Promise<NonNullable<ObservedChildren[K]>> {
+  create<K extends ChildKind>(child: K, manifest: Manifest, signal: AbortSignal): Promise<Observed<K>> {
     return this.#clients[child].createByApply(manifest, { fieldManager: FIELD_MANAGER, signal });
   }
 
@@ -59,7 +50,7 @@ export class ChildClient {
     manifest: Manifest,
     seen: ObservedChildren[K],
     signal: AbortSignal,
-  ): Promise<NonNullable<ObservedChildren[K]>> {
+  ): Promise<Observed<K>> {
     const client = this.#clients[child];
     const options = { fieldManager: FIELD_MANAGER, force: seen !== undefined, signal };
     const applyTo = (version: ObservedChild | undefined) => {
@@ -90,8 +81,8 @@ export class ChildClient {
   }
 
   /** @throws KubeError Conflict as {@link apply} */
-  delete(child: ChildKind, { metadata }: ObservedChild, signal: AbortSignal): Promise<void> {
+  async delete(child: ChildKind, { metadata }: ObservedChild, signal: AbortSignal): Promise<void> {
     const { uid, resourceVersion } = metadata;
-    return this.#clients[child].remove(metadata, { preconditions: { uid, resourceVersion }, signal });
+    await ifFound(this.#clients[child].delete(metadata, { preconditions: { uid, resourceVersion }, signal }));
   }
 }

@@ -11,7 +11,7 @@ import type { Caches } from "../caches.ts";
 import type { PublishedRanges } from "../cluster-ranges/published.ts";
 import { ChildClient } from "./child-client.ts";
 import type { GatewaySettings } from "./children/index.ts";
-import { EgressClient } from "./egress-client.ts";
+import { egressClient } from "./egress-client.ts";
 import { GatewayReasons } from "./gateway-reasons.ts";
 import { LastingFailures } from "./lasting-failures.ts";
 import { askWhyNotReady } from "./readiness-question.ts";
@@ -54,17 +54,11 @@ export async function reconcileEgresses(options: EgressLeadOptions, signal: Abor
     ask: (address, stop) => askWhyNotReady(address, stop, options.gatewayHealthPort),
     onChange: wake,
   });
-  const client = new EgressClient(transport, caches.egresses, events);
   const world: EgressWorld = {
-    ...{
-      settings,
-      upgradeTurns,
-      lastingFailures: new LastingFailures(),
-      children: new ChildClient(transport),
-    },
+    ...{ settings, upgradeTurns, lastingFailures: new LastingFailures() },
+    children: new ChildClient(transport),
     surroundings: (egress) => view.surroundings(egress, gatewayReasons.of(objectKey(egress))),
-    writeStatus: (egress, status, stop) => client.writeStatus(egress, status, stop),
-    announce: (egress, announcement) => client.announce(egress, announcement),
+    ...egressClient(transport, caches.egresses, events),
     // Whole seconds, as Kubernetes writes times.
     now: () => new Date().toISOString().replace(/\.\d+Z$/, "Z"),
   };

@@ -1,7 +1,15 @@
 /** Why gateways are not ready, in their own words: the operator may not read pods, but it can ask them. */
 
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, done, type Endpoint, type Outcome, requeueAfter, WorkQueue } from "@egress-nat/kube";
+import {
+  type Clock,
+  done,
+  type Endpoint,
+  type Outcome,
+  requeueAfter,
+  systemClock,
+  WorkQueue,
+} from "@egress-nat/kube";
 
 /** A gateway that starts is ready sooner, and nobody need know what it waited for. */
 const ASK_EVERY_MS = 10_000;
@@ -35,12 +43,8 @@ export class GatewayReasons {
 
   constructor(options: GatewayReasonsOptions) {
     this.#options = options;
-    const { clock } = options;
-    this.#queue = new WorkQueue({
-      concurrency: CONCURRENCY,
-      backoff: BACKOFF,
-      ...(clock === undefined ? {} : { clock }),
-    });
+    const { clock = systemClock } = options;
+    this.#queue = new WorkQueue({ concurrency: CONCURRENCY, backoff: BACKOFF, clock });
   }
 
   /** What the gateways of an Egress that are not ready last said, by pod. They are asked again while there are any. */

@@ -2,7 +2,7 @@
 
 import { type FieldSet, OwnerReferences, sharingLeaves } from "@egress-nat/kube";
 import { z } from "zod";
-import type { ChildKind } from "./children/index.ts";
+import { CHILD_RESOURCES, type ChildKind } from "./children/index.ts";
 import { FIELD_MANAGER } from "./field-manager.ts";
 
 /** As much of an entry as tells what was applied. The rest, and the entries of others, are a third of the object. */
@@ -62,36 +62,32 @@ export type ObservedDeployment = z.infer<typeof Deployment>;
 const Service = Child.extend({ spec: z.object({ clusterIPs: z.array(z.string()).default([]) }) });
 export type ObservedService = z.infer<typeof Service>;
 
+const SCHEMAS = {
+  ...{ serviceAccount: Child, role: Child, roleBinding: Child },
+  ...{ service: Service, deployment: Deployment, disruptionBudget: Child },
+} as const satisfies Record<ChildKind, z.ZodType>;
+
+type ObservedByKind = { readonly [K in ChildKind]: z.infer<(typeof SCHEMAS)[K]> };
+
+/** A child of one kind. */
+export type Observed<K extends ChildKind> = ObservedByKind[K];
+
 /** The children of one Egress that exist; none of them need be its own. */
-export interface ObservedChildren {
-  readonly serviceAccount: ObservedChild | undefined;
-  readonly role: ObservedChild | undefined;
-  readonly roleBinding: ObservedChild | undefined;
-  readonly service: ObservedService | undefined;
-  readonly deployment: ObservedDeployment | undefined;
-  readonly disruptionBudget: ObservedChild | undefined;
+export type ObservedChildren = { readonly [K in ChildKind]: Observed<K> | undefined };
+
+export function childParser<K extends ChildKind>(kind: K): (raw: unknown) => Observed<K> {
+  return (raw) => SCHEMAS[kind].parse(raw) as Observed<K>;
 }
 
-export const NO_CHILDREN: ObservedChildren = {
-  serviceAccount: undefined,
-  role: undefined,
-  roleBinding: undefined,
-  service: undefined,
-  deployment: undefined,
-  disruptionBudget: undefined,
-};
-
-const PARSERS: { readonly [K in ChildKind]: (raw: unknown) => NonNullable<ObservedChildren[K]> } = {
-  serviceAccount: (raw) => Child.parse(raw),
-  role: (raw) => Child.parse(raw),
-  roleBinding: (raw) => Child.parse(raw),
-  service: (raw) => Service.parse(raw),
-  deployment: (raw) => Deployment.parse(raw),
-  disruptionBudget: (raw) => Child.parse(raw),
-};
-
-export function childParser<K extends ChildKind>(
-  kind: K,
-): (raw: unknown) => NonNullable<ObservedChildren[K]> {
-  return PARSERS[kind];
+/**
+ * @typeParam M what there is one of for each kind of child
+ * @param make gives the one of this kind; TypeScript cannot tell
+ */
+export function forEachChild<M extends Readonly<Record<ChildKind, unknown>>>(
+  make: (kind: ChildKind) => unknown,
+): M {
+  const kinds = Object.keys(CHILD_RESOURCES) as ChildKind[];
+  return Object.fromEntries(kinds.map((kind) => [kind, make(kind)])) as M;
 }
+
+export const NO_CHILDREN = forEachChild<ObservedChildren>(() => undefined);

@@ -31,26 +31,18 @@ export async function reconcileEgress(
     lastingFailures.forget(key);
     return done;
   }
-  const applied = await applyTo(snapshot, world, context);
+  const plan = planEgress(snapshot, world.settings);
+  const applied = await applyPlan(snapshot.egress, plan, world, context).catch((error: unknown) => {
+    if (!hasCode(error, "Conflict")) lastingFailures.interrupted(key);
+    throw error;
+  });
   const now = world.now();
   const failing = applied.failures.map(({ child }) => child);
   const lasting = lastingFailures.seen(key, failing, Date.parse(now));
   // Others would wait for as long as it lasts.
   if (lasting.has("deployment")) upgradeTurns.giveBack(key);
-  return tell(snapshot, applied, statusOf(snapshot.egress, applied, lasting, world, now), world, context);
-}
-
-async function applyTo(
-  snapshot: EgressSnapshot,
-  world: EgressWorld,
-  context: ReconcileContext,
-): Promise<Applied> {
-  try {
-    return await applyPlan(snapshot.egress, planEgress(snapshot, world.settings), world, context);
-  } catch (error) {
-    if (!hasCode(error, "Conflict")) world.lastingFailures.interrupted(context.key);
-    throw error;
-  }
+  const status = statusOf(snapshot.egress, applied, lasting, world, now);
+  return tell(snapshot, applied, status, world, context);
 }
 
 function statusOf(

@@ -59,12 +59,9 @@ export type Adjustment = Required<Pick<V1DeploymentSpec, "replicas" | "strategy"
 /** @returns what of that differs from a manifest; undefined where nothing does */
 export function adjustmentOf(deployment: ObservedDeployment, manifest: Manifest): Adjustment | undefined {
   const { replicas, strategy } = manifest.spec as Adjustment;
+  const wanted = { replicas, strategy };
   const { spec } = deployment;
-  const isAsWanted = isDeepStrictEqual(
-    { replicas: spec.replicas, strategy: spec.strategy },
-    { replicas, strategy },
-  );
-  return isAsWanted ? undefined : { replicas, strategy };
+  return isDeepStrictEqual({ replicas: spec.replicas, strategy: spec.strategy }, wanted) ? undefined : wanted;
 }
 
 /** Whether one of the gateways serves. */

@@ -5,7 +5,7 @@ import { type Endpoint, isOfService, mergeEndpoints, objectKey } from "@egress-n
 import { BY_EGRESS, type Caches } from "../caches.ts";
 import type { PublishedRanges } from "../cluster-ranges/published.ts";
 import { allowedNamespaces } from "./namespaces.ts";
-import type { ObservedChildren, ObservedDeployment } from "./observed.ts";
+import { forEachChild, type ObservedChildren, type ObservedDeployment } from "./observed.ts";
 import { belongsTo } from "./plan.ts";
 import { isPaused } from "./rollout.ts";
 import type { StatusInput, StoredEgress } from "./status.ts";
@@ -38,18 +38,7 @@ export class EgressView {
     const { egresses, children } = this.#caches;
     const egress = egresses.store.get(key);
     if (egress === undefined || egress.metadata.deletionTimestamp !== undefined) return undefined;
-    const { serviceAccount, role, roleBinding, service, deployment, disruptionBudget } = children;
-    return {
-      egress,
-      children: {
-        serviceAccount: serviceAccount.store.get(key),
-        role: role.store.get(key),
-        roleBinding: roleBinding.store.get(key),
-        service: service.store.get(key),
-        deployment: deployment.store.get(key),
-        disruptionBudget: disruptionBudget.store.get(key),
-      },
-    };
+    return { egress, children: forEachChild((kind) => children[kind].store.get(key)) };
   }
 
   /** @param gatewayReasons what its gateways say of themselves */

@@ -1,15 +1,9 @@
 /** How far a DaemonSet is. */
 
-import { type Resource, ResourceClient, type Transport } from "@egress-nat/kube";
+import { namespacedResource, ResourceClient, type Transport } from "@egress-nat/kube";
 import { z } from "zod";
 
-const DAEMON_SET: Resource = {
-  group: "apps",
-  version: "v1",
-  plural: "daemonsets",
-  kind: "DaemonSet",
-  namespaced: true,
-};
+const DAEMON_SET = namespacedResource("apps/v1", "daemonsets", "DaemonSet");
 
 const DaemonSet = z.object({
   metadata: z.object({ name: z.string(), namespace: z.string(), generation: z.int() }),

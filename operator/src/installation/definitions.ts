@@ -9,7 +9,7 @@ import {
   missingFields,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
-import { KubeError, pause, type Transport } from "@egress-nat/kube";
+import { pause, retryableError, type Transport } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import { z } from "zod";
 
@@ -51,9 +51,8 @@ export async function definitionProblems(
   const served = OpenApi.safeParse(await transport.request({ method: "GET", path: OPENAPI_PATH, signal }));
   if (!served.success) {
     const reason = z.prettifyError(served.error).replaceAll("\n", " ");
-    throw new KubeError(`GET ${OPENAPI_PATH}: the answer is no OpenAPI document of definitions: ${reason}`, {
-      ...{ code: "InvalidResponse", retryable: true, cause: served.error },
-    });
+    const message = `GET ${OPENAPI_PATH}: the answer is no OpenAPI document of definitions: ${reason}`;
+    throw retryableError("InvalidResponse", message, served.error);
   }
   const schemas = Object.values(served.data.components.schemas);
   const problems = DEFINED.map(([{ plural, kind }, schema]) => {

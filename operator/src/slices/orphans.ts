@@ -1,90 +1,109 @@
 /** EgressClientSlices whose node is gone, and with it their writer, or whose Egress is no longer the one they are of. */
 
-import { EGRESS_RESOURCE } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, EgressClientSlice, ObjectHead, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
   done,
+  ifFound,
+  NODE_RESOURCE,
   type ObjectReference,
-  type Outcome,
   objectKey,
-  type ReconcileContext,
   type Reconciler,
+  ResourceClient,
+  type Transport,
 } from "@egress-nat/kube";
+import { z } from "zod";
 import type { Caches } from "../caches.ts";
-import type { SliceHead } from "./slice-head.ts";
+import { NodeHead } from "../cluster-ranges/sources.ts";
+
+/** All that the operator keeps of a slice: of its clients only how many they are. */
+export const SliceHead = z.object({
+  metadata: EgressClientSlice.shape.metadata.pick({
+    name: true,
+    namespace: true,
+    uid: true,
+    resourceVersion: true,
+    labels: true,
+    ownerReferences: true,
+  }),
+  nodeName: z.string(),
+  clients: z.array(z.unknown()).transform(({ length }) => length),
+});
+export type SliceHead = z.infer<typeof SliceHead>;
+
+const EgressHead = z.object({ metadata: ObjectHead });
 
 /** A slice, and what the watches know of what it is of. */
-export interface SliceSnapshot {
+interface SliceSnapshot {
   readonly slice: SliceHead;
   readonly knowsNode: boolean;
-  /** UID of the Egress of the name that the slice is of. */
+  /** The Egress that it was written for. */
+  readonly owner: (ObjectReference & { readonly uid: string }) | undefined;
+  /** UID of the Egress that has that name now. */
   readonly egressUid: string | undefined;
 }
 
-/** What the housekeeping asks the API server, and has it do. */
-export interface SliceApi {
-  hasNode(name: string, signal: AbortSignal): Promise<boolean>;
-  /** UID of the Egress of that name. */
-  egressUid(egress: ObjectReference, signal: AbortSignal): Promise<string | undefined>;
-  /** Of this version, and no other: its agent may have made it right meanwhile. */
-  delete(slice: SliceHead, signal: AbortSignal): Promise<void>;
-}
-
-export function sliceReconciler(caches: Caches, api: SliceApi): Reconciler<SliceSnapshot | undefined> {
+/** Deletes slices whose node is gone, or that are of a former Egress of that name. */
+export function orphanReconciler(
+  { slices, nodes, egresses }: Caches,
+  transport: Transport,
+): Reconciler<SliceSnapshot | undefined> {
+  const client = new ResourceClient(transport, SLICE_RESOURCE, (raw) => SliceHead.parse(raw));
   return {
     gather: (key) => {
-      const slice = caches.slices.store.get(key);
+      const slice = slices.store.get(key);
       if (slice === undefined) return undefined;
       const owner = ownerOf(slice);
       return {
-        slice,
-        knowsNode: caches.nodes.store.get(slice.nodeName) !== undefined,
-        egressUid: owner && caches.egresses.store.get(objectKey({ metadata: owner.egress }))?.metadata.uid,
+        ...{ slice, owner, knowsNode: nodes.store.get(slice.nodeName) !== undefined },
+        egressUid: owner && egresses.store.get(objectKey({ metadata: owner }))?.metadata.uid,
       };
     },
-    reconcile: (snapshot, context) => reconcileSlice(snapshot, api, context),
+    async reconcile(snapshot, { logger, signal }) {
+      if (snapshot === undefined) return done;
+      const why = (await isOfGoneNode(snapshot, transport, signal))
+        ? "its node is gone"
+        : (await isOfFormerEgress(snapshot, transport, signal)) && "its Egress was deleted and created again";
+      if (!why) return done;
+      const { metadata, nodeName } = snapshot.slice;
+      const { uid, resourceVersion } = metadata;
+      // Of this version, and no other: its agent may have made it right meanwhile.
+      await ifFound(client.delete(metadata, { preconditions: { uid, resourceVersion }, signal }));
+      logger.info({ node: nodeName, why }, "orphaned slice deleted");
+      return done;
+    },
   };
 }
 
-/** Deletes a slice whose node is gone, or that is of a former Egress of that name. */
-export async function reconcileSlice(
-  snapshot: SliceSnapshot | undefined,
-  api: SliceApi,
-  { logger, signal }: ReconcileContext,
-): Promise<Outcome> {
-  if (snapshot === undefined) return done;
-  const { slice } = snapshot;
-  const why = (await isOfGoneNode(snapshot, api, signal))
-    ? "its node is gone"
-    : (await isOfFormerEgress(snapshot, api, signal)) && "its Egress was deleted and created again";
-  if (!why) return done;
-  await api.delete(slice, signal);
-  logger.info({ node: slice.nodeName, why }, "orphaned slice deleted");
-  return done;
-}
-
+/** The API server is asked: a slice may arrive before its node does. */
 async function isOfGoneNode(
   { slice, knowsNode }: SliceSnapshot,
-  api: SliceApi,
+  transport: Transport,
   signal: AbortSignal,
 ): Promise<boolean> {
-  return !knowsNode && !(await api.hasNode(slice.nodeName, signal));
+  if (knowsNode) return false;
+  const nodes = new ResourceClient(transport, NODE_RESOURCE, (raw) => NodeHead.parse(raw));
+  return (await ifFound(nodes.get({ name: slice.nodeName }, { signal }))) === undefined;
 }
 
-/** The garbage collector sees to that where it runs, and its view is late at times. Those of an Egress that is gone are its own. */
+/**
+ * The garbage collector sees to that where it runs, and its view is late at times. Those of an Egress that is gone are its
+ * own. The API server is asked: a slice may arrive before its Egress does.
+ */
 async function isOfFormerEgress(
-  { slice, egressUid }: SliceSnapshot,
-  api: SliceApi,
+  { owner, egressUid }: SliceSnapshot,
+  transport: Transport,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const owner = ownerOf(slice);
-  if (owner === undefined) return false;
-  const isAnother = (uid: string | undefined) => uid !== undefined && uid !== owner.uid;
-  return isAnother(egressUid) && isAnother(await api.egressUid(owner.egress, signal));
+  if (owner === undefined || egressUid === undefined || egressUid === owner.uid) return false;
+  const { namespace, name, uid } = owner;
+  // By a list of one: the operator has no right to get Egresses, because it lists and watches them all.
+  const egresses = new ResourceClient(transport, EGRESS_RESOURCE, (raw) => EgressHead.parse(raw));
+  const { items } = await egresses.list({ namespace, fieldSelector: `metadata.name=${name}`, signal });
+  return items.length > 0 && items[0]?.metadata.uid !== uid;
 }
 
-/** The Egress that a slice is of, and its UID then. */
-function ownerOf({ metadata }: SliceHead): { egress: ObjectReference; uid: string } | undefined {
+function ownerOf({ metadata }: SliceHead): SliceSnapshot["owner"] {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller);
   if (owner?.kind !== EGRESS_RESOURCE.kind) return undefined;
-  return { egress: { namespace: metadata.namespace, name: owner.name }, uid: owner.uid };
+  return { namespace: metadata.namespace, name: owner.name, uid: owner.uid };
 }

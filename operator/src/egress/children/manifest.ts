@@ -1,7 +1,7 @@
 /** What every child of an Egress has in common. */
 
 import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress, labelValue } from "@egress-nat/crds";
-import { apiVersion, type ObjectMeta, type Resource } from "@egress-nat/kube";
+import { apiVersion, namespacedResource, type ObjectMeta, type Resource } from "@egress-nat/kube";
 
 /** An object of the Kubernetes API as it is applied: only the fields that the operator answers for. */
 export interface Manifest {
@@ -13,12 +13,12 @@ export interface Manifest {
 
 /** The kinds of objects that an Egress is made of. */
 export const CHILD_RESOURCES = {
-  serviceAccount: coreResource("serviceaccounts", "ServiceAccount"),
-  role: resource("rbac.authorization.k8s.io", "roles", "Role"),
-  roleBinding: resource("rbac.authorization.k8s.io", "rolebindings", "RoleBinding"),
-  service: coreResource("services", "Service"),
-  deployment: resource("apps", "deployments", "Deployment"),
-  disruptionBudget: resource("policy", "poddisruptionbudgets", "PodDisruptionBudget"),
+  serviceAccount: namespacedResource("v1", "serviceaccounts", "ServiceAccount"),
+  role: namespacedResource("rbac.authorization.k8s.io/v1", "roles", "Role"),
+  roleBinding: namespacedResource("rbac.authorization.k8s.io/v1", "rolebindings", "RoleBinding"),
+  service: namespacedResource("v1", "services", "Service"),
+  deployment: namespacedResource("apps/v1", "deployments", "Deployment"),
+  disruptionBudget: namespacedResource("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"),
 } as const satisfies Record<string, Resource>;
 
 /** One of {@link CHILD_RESOURCES}. */
@@ -61,12 +61,4 @@ export function head(resource: Resource, egress: Egress): Pick<Manifest, "apiVer
       ],
     },
   };
-}
-
-function coreResource(plural: string, kind: string): Resource {
-  return resource("", plural, kind);
-}
-
-function resource(group: string, plural: string, kind: string): Resource {
-  return { group, version: "v1", plural, kind, namespaced: true };
 }
