@@ -26,7 +26,7 @@ import { parsePublished } from "./cluster-ranges/published.ts";
 import { NodeHead, SERVICE_CIDR_RESOURCE, ServiceAddresses, ServiceCidr } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
-import { childParser, forEachChild, type Observed } from "./egress/observed.ts";
+import { childParser, forEachChild, type ObservedOf } from "./egress/observed.ts";
 import type { StoredEgress } from "./egress/status.ts";
 import { SliceHead } from "./slices/orphans.ts";
 
@@ -79,7 +79,7 @@ export function createCaches({ transport, logger, namespace, serviceAddresses }:
 
 /** The children of an Egress are found by its key: they have its name. */
 function childCaches(cache: CacheMaker) {
-  return forEachChild<{ readonly [K in ChildKind]: Cache<Observed<K>> }>((kind) =>
+  return forEachChild<{ readonly [K in ChildKind]: Cache<ObservedOf<K>> }>((kind) =>
     cache({ resource: CHILD_RESOURCES[kind], parse: childParser(kind), labelSelector: EGRESS_LABEL }),
   );
 }

@@ -6,14 +6,14 @@ import { FIELD_MANAGER } from "./field-manager.ts";
 import {
   childParser,
   forEachChild,
-  type Observed,
   type ObservedChild,
   type ObservedChildren,
   type ObservedDeployment,
+  type ObservedOf,
 } from "./observed.ts";
 import type { Adjustment } from "./rollout.ts";
 
-type Clients = { readonly [K in ChildKind]: ResourceClient<Observed<K>> };
+type Clients = { readonly [K in ChildKind]: ResourceClient<ObservedOf<K>> };
 
 /** Each call throws KubeError. */
 export class ChildClient {
@@ -35,7 +35,7 @@ export class ChildClient {
   }
 
   /** Server-side apply of what is not there. @throws KubeError Conflict where something of that name is */
-  create<K extends ChildKind>(child: K, manifest: Manifest, signal: AbortSignal): Promise<Observed<K>> {
+  create<K extends ChildKind>(child: K, manifest: Manifest, signal: AbortSignal): Promise<ObservedOf<K>> {
     return this.#clients[child].createByApply(manifest, { fieldManager: FIELD_MANAGER, signal });
   }
 
@@ -50,7 +50,7 @@ export class ChildClient {
     manifest: Manifest,
     seen: ObservedChildren[K],
     signal: AbortSignal,
-  ): Promise<Observed<K>> {
+  ): Promise<ObservedOf<K>> {
     const client = this.#clients[child];
     const options = { fieldManager: FIELD_MANAGER, force: seen !== undefined, signal };
     const applyTo = (version: ObservedChild | undefined) => {

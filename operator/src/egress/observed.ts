@@ -70,13 +70,13 @@ const SCHEMAS = {
 type ObservedByKind = { readonly [K in ChildKind]: z.infer<(typeof SCHEMAS)[K]> };
 
 /** A child of one kind. */
-export type Observed<K extends ChildKind> = ObservedByKind[K];
+export type ObservedOf<K extends ChildKind> = ObservedByKind[K];
 
 /** The children of one Egress that exist; none of them need be its own. */
-export type ObservedChildren = { readonly [K in ChildKind]: Observed<K> | undefined };
+export type ObservedChildren = { readonly [K in ChildKind]: ObservedOf<K> | undefined };
 
-export function childParser<K extends ChildKind>(kind: K): (raw: unknown) => Observed<K> {
-  return (raw) => SCHEMAS[kind].parse(raw) as Observed<K>;
+export function childParser<K extends ChildKind>(kind: K): (raw: unknown) => ObservedOf<K> {
+  return (raw) => SCHEMAS[kind].parse(raw) as ObservedOf<K>;
 }
 
 /**
