@@ -1,14 +1,6 @@
 /** The data path of egress NAT: FoU tunnels, policy routing, SNAT. It knows no Kubernetes. */
 
-export {
-  aggregateCidrs,
-  containsAddress,
-  isNarrow,
-  normalizeCidrs,
-  PRIVATE_RANGES,
-  parseAddress,
-  parseCidr,
-} from "./cidr.ts";
+export type { TransactionCounts } from "./backends/nft/transactions.ts";
 export { Client, type Repair } from "./client/client.ts";
 export type { ClientConfig, ClientEgress } from "./client/config.ts";
 export type { Refusals } from "./client/guard.ts";
@@ -28,9 +20,17 @@ export {
   kernelHere,
   kernelInNetns,
   type NetnsKernelOptions,
-} from "./kernel.ts";
+} from "./kernel/kernel.ts";
+export { SpareShell } from "./kernel/spare-shell.ts";
+export type { Step } from "./kernel/step.ts";
 export type { Logger } from "./logger.ts";
-export type { TransactionCounts } from "./nft/transactions.ts";
-export { SpareShell } from "./spare-shell.ts";
-export type { Step } from "./step.ts";
+export {
+  aggregateCidrs,
+  containsAddress,
+  isNarrow,
+  normalizeCidrs,
+  PRIVATE_RANGES,
+  parseAddress,
+  parseCidr,
+} from "./routing/cidr.ts";
 export { type NetnsWatch, type NetnsWatchOptions, openNetnsWatch } from "./watch/netns-watch.ts";

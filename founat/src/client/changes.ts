@@ -1,9 +1,9 @@
+import { creationScript, tableDifferences, tableScript } from "../backends/nft/diff.ts";
+import type { NftTableState } from "../backends/nft/state.ts";
 import { type Difference, notDone } from "../difference.ts";
 import { ipBatch, routingLines } from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
-import { creationScript, tableDifferences, tableScript } from "../nft/diff.ts";
-import type { NftTableState } from "../nft/state.ts";
-import type { Step } from "../step.ts";
+import type { Step } from "../kernel/step.ts";
 import { CLIENT_TABLE } from "./guard.ts";
 import { CLIENT_TABLES, type ClientPlan } from "./plan.ts";
 import type { ClientState } from "./state.ts";

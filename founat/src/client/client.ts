@@ -1,10 +1,10 @@
-import { isNarrow } from "../cidr.ts";
+import { tableListing } from "../backends/nft/listing.ts";
+import type { NftTableState } from "../backends/nft/state.ts";
 import type { Difference } from "../difference.ts";
 import { FounatError } from "../error.ts";
-import type { Kernel } from "../kernel.ts";
+import type { Kernel } from "../kernel/kernel.ts";
 import type { Logger } from "../logger.ts";
-import { tableListing } from "../nft/listing.ts";
-import type { NftTableState } from "../nft/state.ts";
+import { isNarrow } from "../routing/cidr.ts";
 import { type ClientChanges, clientChanges, clientCreation, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
 import { type ClientPlan, planClient } from "./plan.ts";

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { lastAddress, PRIVATE_RANGES, parseAddress, parseCidr } from "../cidr.ts";
 import { FAMILIES } from "../family.ts";
 import { linkName } from "../iproute/links.ts";
 import type { Route } from "../iproute/routes.ts";
+import { lastAddress, PRIVATE_RANGES, parseAddress, parseCidr } from "../routing/cidr.ts";
 import { aroundBoundaries, holds, type Situation, situation } from "../testing/arbitrary.ts";
 import { type ClientPlan, planClient } from "./plan.ts";
 

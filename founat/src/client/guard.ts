@@ -1,10 +1,10 @@
-import { normalizeCidrs, parseCidr, prefixesOf, type Range, rangeOf } from "../cidr.ts";
-import { carriedRanges, type Decision, NEVER_SENT, translatedRanges } from "../coverage.ts";
+import { perFamily, VERSION } from "../backends/nft/per-family.ts";
+import type { NftChain, NftSet, NftTable } from "../backends/nft/table.ts";
 import { FAMILIES, type Family } from "../family.ts";
 import { LINK_GROUP } from "../iproute/links.ts";
-import { perFamily, VERSION } from "../nft/per-family.ts";
-import type { NftChain, NftSet, NftTable } from "../nft/table.ts";
-import { formatRange, mergeRanges } from "../ranges.ts";
+import { normalizeCidrs, parseCidr, prefixesOf, type Range, rangeOf } from "../routing/cidr.ts";
+import { carriedRanges, type Decision, NEVER_SENT, translatedRanges } from "../routing/coverage.ts";
+import { formatRange, mergeRanges } from "../routing/ranges.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import type { Mark } from "./mark.ts";
 

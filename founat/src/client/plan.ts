@@ -1,12 +1,4 @@
-import {
-  ADDRESS_BITS,
-  containsPrefix,
-  formatCidr,
-  normalizeCidrs,
-  PRIVATE_RANGES,
-  prefixesOf,
-} from "../cidr.ts";
-import { type Decision, decide } from "../coverage.ts";
+import type { NftTable } from "../backends/nft/table.ts";
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES, type Family } from "../family.ts";
 import {
@@ -20,8 +12,16 @@ import {
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { MAIN_TABLE } from "../iproute/state.ts";
-import type { NftTable } from "../nft/table.ts";
-import { probeAddress } from "../probe-addresses.ts";
+import {
+  ADDRESS_BITS,
+  containsPrefix,
+  formatCidr,
+  normalizeCidrs,
+  PRIVATE_RANGES,
+  prefixesOf,
+} from "../routing/cidr.ts";
+import { type Decision, decide } from "../routing/coverage.ts";
+import { probeAddress } from "../routing/probe-addresses.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { guardTable } from "./guard.ts";
 import { type Mark, markOfReplies } from "./mark.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Kernel } from "../kernel.ts";
-import type { Step } from "../step.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { Step } from "../kernel/step.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { probeTunnels } from "./probe.ts";
 

@@ -1,7 +1,7 @@
-import { ADDRESS_BITS } from "../cidr.ts";
 import { type Addresses, FAMILIES, type Family } from "../family.ts";
-import type { Kernel } from "../kernel.ts";
-import { probeAddress } from "../probe-addresses.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import { ADDRESS_BITS } from "../routing/cidr.ts";
+import { probeAddress } from "../routing/probe-addresses.ts";
 import type { ClientConfig } from "./config.ts";
 import { planClient } from "./plan.ts";
 

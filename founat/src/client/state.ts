@@ -1,10 +1,10 @@
+import { type NftTableState, parseTable } from "../backends/nft/state.ts";
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES } from "../family.ts";
 import { givenAddresses, isAdvertised, isLearned, settledLines } from "../iproute/learned.ts";
 import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
-import { type Kernel, parseSysctls } from "../kernel.ts";
-import { type NftTableState, parseTable } from "../nft/state.ts";
-import type { Command } from "../step.ts";
+import { type Kernel, parseSysctls } from "../kernel/kernel.ts";
+import type { Command } from "../kernel/step.ts";
 import type { ClientConfig } from "./config.ts";
 import { CLIENT_TABLE } from "./guard.ts";
 import type { ClientFacts } from "./plan.ts";

@@ -1,10 +1,10 @@
+import { hasLayout, type TableComparison, tableDifferences, tableScript } from "../backends/nft/diff.ts";
+import type { NftTableState } from "../backends/nft/state.ts";
+import type { NftTable } from "../backends/nft/table.ts";
 import { type Difference, notDone } from "../difference.ts";
 import { ipBatch, routingLines } from "../iproute/batch.ts";
 import { leftoverLinks, linkChanges, linkRemovals } from "../iproute/links.ts";
-import { hasLayout, type TableComparison, tableDifferences, tableScript } from "../nft/diff.ts";
-import type { NftTableState } from "../nft/state.ts";
-import type { NftTable } from "../nft/table.ts";
-import type { Step } from "../step.ts";
+import type { Step } from "../kernel/step.ts";
 import { peerScript } from "./peers.ts";
 import { GATEWAY_TABLES, type GatewayPlan } from "./plan.ts";
 import { type GatewayState, peersOf } from "./state.ts";

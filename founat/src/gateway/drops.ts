@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { FounatError } from "../error.ts";
-import type { Step } from "../step.ts";
+import type { Step } from "../kernel/step.ts";
 import { DROP_REASONS, GATEWAY_TABLE } from "./table.ts";
 
 /** The step whose output {@link parseDrops} takes; it costs the same however many clients there are. */

@@ -1,11 +1,11 @@
 import { availableParallelism } from "node:os";
+import { DormantListing } from "../backends/nft/listing.ts";
+import type { NftTableState } from "../backends/nft/state.ts";
+import { OwnTransactions, type TransactionCounts } from "../backends/nft/transactions.ts";
 import type { Difference } from "../difference.ts";
 import { linkName } from "../iproute/links.ts";
-import type { Kernel } from "../kernel.ts";
+import type { Kernel } from "../kernel/kernel.ts";
 import type { Logger } from "../logger.ts";
-import { DormantListing } from "../nft/listing.ts";
-import type { NftTableState } from "../nft/state.ts";
-import { OwnTransactions, type TransactionCounts } from "../nft/transactions.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayClient, GatewayConfig } from "./config.ts";
 import { parseDrops, READ_DROPS } from "./drops.ts";

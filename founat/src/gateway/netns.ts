@@ -7,8 +7,8 @@ import {
   parseNetworkState,
   READ_LINKS_AND_ROUTES,
 } from "../iproute/state.ts";
-import type { Kernel } from "../kernel.ts";
-import type { SysctlWrites } from "../step.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { SysctlWrites } from "../kernel/step.ts";
 
 const FORWARDING: Readonly<Record<string, string>> = {
   "net/ipv4/ip_forward": "1",

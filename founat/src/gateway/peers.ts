@@ -1,10 +1,10 @@
 import { isIP, isIPv4 } from "node:net";
-import { canonicalAddress } from "../cidr.ts";
+import { VERSION } from "../backends/nft/per-family.ts";
+import type { NftElementState, NftTableState } from "../backends/nft/state.ts";
 import type { Difference } from "../difference.ts";
 import { FounatError } from "../error.ts";
 import { FAMILIES, type Family } from "../family.ts";
-import { VERSION } from "../nft/per-family.ts";
-import type { NftElementState, NftTableState } from "../nft/state.ts";
+import { canonicalAddress } from "../routing/cidr.ts";
 import type { GatewayClient } from "./config.ts";
 import { GATEWAY_TABLE } from "./table.ts";
 

@@ -1,13 +1,13 @@
-import { formatCidr, parseCidr, type Range } from "../cidr.ts";
-import { carriedRanges, decide } from "../coverage.ts";
+import type { NftTable } from "../backends/nft/table.ts";
 import type { Addresses, Family } from "../family.ts";
 import { FAMILIES } from "../family.ts";
 import { type FouPort, linkName, type TunnelLink, tunnelLink } from "../iproute/links.ts";
 import { FOUNAT_PROTOCOL, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { LOCAL_TABLE, MAIN_TABLE, type RuleState } from "../iproute/state.ts";
-import type { NftTable } from "../nft/table.ts";
-import { PROBE_PREFIXES } from "../probe-addresses.ts";
+import { formatCidr, parseCidr, type Range } from "../routing/cidr.ts";
+import { carriedRanges, decide } from "../routing/coverage.ts";
+import { PROBE_PREFIXES } from "../routing/probe-addresses.ts";
 import type { GatewayConfig } from "./config.ts";
 import { PASSED_MARK } from "./marks.ts";
 import { gatewayTable } from "./table.ts";

@@ -1,11 +1,11 @@
 import { isIP } from "node:net";
-import { canonicalAddress } from "../cidr.ts";
+import { type NftTableState, parseTable } from "../backends/nft/state.ts";
 import { FounatError } from "../error.ts";
 import { type Addresses, FAMILIES } from "../family.ts";
 import { isLinkName } from "../iproute/links.ts";
 import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
-import { type Kernel, parseSysctls } from "../kernel.ts";
-import { type NftTableState, parseTable } from "../nft/state.ts";
+import { type Kernel, parseSysctls } from "../kernel/kernel.ts";
+import { canonicalAddress } from "../routing/cidr.ts";
 import type { Peer, Peers } from "./peers.ts";
 import { type GatewayFacts, isMarkedWay } from "./plan.ts";
 import { GATEWAY_TABLE } from "./table.ts";

@@ -1,10 +1,10 @@
-import type { Range } from "../cidr.ts";
+import { IP, perFamily, VERSION } from "../backends/nft/per-family.ts";
+import type { NftChain, NftRule, NftSet, NftTable } from "../backends/nft/table.ts";
 import { type Addresses, FAMILIES, type Family } from "../family.ts";
 import { LINK_GROUP } from "../iproute/links.ts";
-import { IP, perFamily, VERSION } from "../nft/per-family.ts";
-import type { NftChain, NftRule, NftSet, NftTable } from "../nft/table.ts";
-import { PROBE_PREFIXES } from "../probe-addresses.ts";
-import { formatRange } from "../ranges.ts";
+import type { Range } from "../routing/cidr.ts";
+import { PROBE_PREFIXES } from "../routing/probe-addresses.ts";
+import { formatRange } from "../routing/ranges.ts";
 import { OUTER_MARK, PASSED_MARK } from "./marks.ts";
 
 const ICMP: Readonly<Record<Family, string>> = { ipv4: "icmp", ipv6: "icmpv6" };

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import type { TransactionCounts } from "../backends/nft/transactions.ts";
 import type { Logger } from "../logger.ts";
-import type { TransactionCounts } from "../nft/transactions.ts";
 import type { Suspicion } from "./gateway.ts";
 
 /** What tells of changes as they are made. Each line is one; nft also says where a transaction ends. */

@@ -1,4 +1,4 @@
-import { formatCidr, parseCidr } from "../cidr.ts";
+import { formatCidr, parseCidr } from "../routing/cidr.ts";
 import { type LinkState, MAIN_TABLE, type NetworkState, type RouteState } from "./state.ts";
 
 /** linux/rtnetlink.h */

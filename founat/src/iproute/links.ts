@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { canonicalAddress } from "../cidr.ts";
 import type { Family } from "../family.ts";
+import { canonicalAddress } from "../routing/cidr.ts";
 import type { FouPortState, LinkState, NetworkState } from "./state.ts";
 
 /** IP protocol numbers of what FoU carries here: IPv4 in IPv4, IPv6 in IPv6. */

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { canonicalAddress, formatCidr, parseCidr } from "../cidr.ts";
 import { FounatError } from "../error.ts";
 import { type Family, OF_IPV6 } from "../family.ts";
-import type { Step } from "../step.ts";
+import type { Step } from "../kernel/step.ts";
+import { canonicalAddress, formatCidr, parseCidr } from "../routing/cidr.ts";
 
 /** Routing tables by number, as `ip -N` prints them. */
 export const MAIN_TABLE = 254;

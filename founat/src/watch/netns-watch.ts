@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { CLIENT_TABLE, REFUSAL_REASONS, type Refusals } from "../client/guard.ts";
 import { relevantSysctls } from "../client/sysctls.ts";
-import { SETNS } from "../setns.ts";
+import { SETNS } from "../kernel/setns.ts";
 import { WATCH_PROGRAM } from "./watch-program.ts";
 
 /** Of every interface: which ones a client has depends on its gateways. */

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6, SocketAddress } from "node:net";
 import ipaddr from "ipaddr.js";
-import { FounatError } from "./error.ts";
-import type { Family } from "./family.ts";
+import { FounatError } from "../error.ts";
+import type { Family } from "../family.ts";
 
 /** A network: its first address as a number, and the length of its prefix in bits. */
 export interface Prefix {

@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
 import { z } from "zod";
-import { ADDRESS_BITS, canonicalAddress, parseAddress, type Range } from "../cidr.ts";
-import { FounatError } from "../error.ts";
-import { FAMILIES } from "../family.ts";
-import { formatRange, mergeRanges } from "../ranges.ts";
+import { FounatError } from "../../error.ts";
+import { FAMILIES } from "../../family.ts";
+import { ADDRESS_BITS, canonicalAddress, parseAddress, type Range } from "../../routing/cidr.ts";
+import { formatRange, mergeRanges } from "../../routing/ranges.ts";
 
 /** What the kernel holds of one table. */
 export interface NftTableState {

@@ -1,5 +1,5 @@
+import type { Family } from "../family.ts";
 import { ADDRESS_BITS, formatAddress, type Range } from "./cidr.ts";
-import type { Family } from "./family.ts";
 
 /** Joins ranges that overlap or touch. */
 export function mergeRanges(ranges: Iterable<Range>): Range[] {

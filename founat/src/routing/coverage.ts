@@ -1,3 +1,4 @@
+import type { Family } from "../family.ts";
 import {
   byFamilyAndAddress,
   containsPrefix,
@@ -10,7 +11,6 @@ import {
   prefixesOf,
   type Range,
 } from "./cidr.ts";
-import type { Family } from "./family.ts";
 import { PROBE_PREFIXES } from "./probe-addresses.ts";
 import { mergeRanges } from "./ranges.ts";
 

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { FounatError } from "./error.ts";
+import { FounatError } from "../error.ts";
 import type { ProcessResult } from "./process.ts";
 import type { Command, Step } from "./step.ts";
 

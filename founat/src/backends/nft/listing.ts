@@ -1,4 +1,4 @@
-import type { Kernel } from "../kernel.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
 import { type NftTableState, parseTable } from "./state.ts";
 import { type NftTable, renderTable } from "./table.ts";
 import type { OwnTransactions } from "./transactions.ts";

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { prefixes } from "../testing/arbitrary.ts";
 import {
   aggregateCidrs,
   containsAddress,
@@ -10,7 +11,6 @@ import {
   parseCidr,
 } from "./cidr.ts";
 import { mergeRanges } from "./ranges.ts";
-import { prefixes } from "./testing/arbitrary.ts";
 
 test("host bits are masked, duplicates and covered entries merged, families kept apart", () => {
   expect(

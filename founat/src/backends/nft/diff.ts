@@ -1,4 +1,4 @@
-import type { Difference } from "../difference.ts";
+import type { Difference } from "../../difference.ts";
 import type { NftChainState, NftSetState, NftTableState } from "./state.ts";
 import {
   kernelComment,

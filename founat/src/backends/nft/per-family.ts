@@ -1,4 +1,4 @@
-import { FAMILIES, type Family } from "../family.ts";
+import { FAMILIES, type Family } from "../../family.ts";
 import type { NftRule } from "./table.ts";
 
 /** The word for a family's header in nft. */
