@@ -1,7 +1,6 @@
-import { type ProcessOptions, type ProcessResult, startProcess } from "./process.ts";
+import { type ProcessOptions, type ProcessResult, runProcess } from "./process.ts";
 import { failure, runSteps } from "./script.ts";
-import { openShell, type Shell } from "./shell.ts";
-import type { SpareShell } from "./spare-shell.ts";
+import type { Shell } from "./shell.ts";
 import type { Command, Step } from "./step.ts";
 
 /** Every effect that founat has on one network namespace, and every look into it. */
@@ -46,7 +45,9 @@ export interface Kernel {
 
 /** The answer to {@link SysctlReads}, as a map. */
 export function parseSysctls(output: string): ReadonlyMap<string, string> {
-  return new Map(output.split("\n").filter(Boolean).map(splitAtColon));
+  return new Map(
+    Array.from(output.matchAll(/^([^:\n]*):(.*)$/gm), ([, path = "", value = ""]) => [path, value]),
+  );
 }
 
 export interface KernelOptions extends ProcessOptions {
@@ -57,43 +58,13 @@ export interface KernelOptions extends ProcessOptions {
   readonly sysctlRoot?: string;
 }
 
-export interface NetnsKernelOptions extends KernelOptions {
-  /** For sessions that somebody waits for. */
-  readonly spareShell?: Pick<SpareShell, "take">;
-}
-
 /** The network namespace of this process. */
 export function kernelHere(options: KernelOptions = {}): Kernel {
-  const kernel = kernelThrough((...command) => execute(...command, options), options);
+  const kernel = kernelThrough((...command) => runProcess(...command, options), options);
   // A gateway that starts waits for this: no namespace to enter, so nothing that one shell would save.
   const read = (steps: readonly Step[]) =>
     Promise.all(steps.map(async (step) => (await kernel.run([step]))[0] ?? ""));
   return { ...kernel, read };
-}
-
-/**
- * A network namespace given by a file, for instance /run/netns/NAME or /proc/PID/ns/net.
- *
- * @param netnsPath the file; needs CAP_SYS_ADMIN (setns(2))
- */
-export function kernelInNetns(netnsPath: string, options: NetnsKernelOptions = {}): Kernel {
-  const enter = [`--net=${netnsPath}`, "--"];
-  const kernel = kernelThrough(
-    (file, args, input) => execute("nsenter", [...enter, file, ...args], input, options),
-    options,
-  );
-  return {
-    ...kernel,
-    session: async (work) => {
-      const shell =
-        options.spareShell?.take(netnsPath) ?? openShell("nsenter", [...enter, ...SHELL], options);
-      try {
-        return await work(kernelOfShell(kernel, shell, options));
-      } finally {
-        shell.close();
-      }
-    },
-  };
 }
 
 /**
@@ -132,7 +103,11 @@ export function kernelThrough(
 }
 
 /** `kernel`, but that its runs go through a shell that is there already. */
-function kernelOfShell(kernel: Kernel, shell: Shell, { sysctlRoot = SYSCTL_ROOT }: KernelOptions): Kernel {
+export function kernelOfShell(
+  kernel: Kernel,
+  shell: Shell,
+  { sysctlRoot = SYSCTL_ROOT }: KernelOptions,
+): Kernel {
   const run = async (steps: readonly Step[]): Promise<readonly string[]> =>
     steps.length === 0 ? [] : runSteps(steps, sysctlRoot, (script, end) => shell.run(script, end));
   const lent: Kernel = { ...kernel, ...throughRun(run), session: (work) => work(lent) };
@@ -149,21 +124,5 @@ function throughRun(run: Kernel["run"]): Pick<Kernel, "run" | "read" | "exec" | 
   };
 }
 
-const SHELL = ["sh", "-s"];
+export const SHELL = ["sh", "-s"];
 const SYSCTL_ROOT = "/proc/sys";
-
-function splitAtColon(line: string): [string, string] {
-  const at = line.indexOf(":");
-  return [line.slice(0, at), line.slice(at + 1)];
-}
-
-function execute(
-  file: string,
-  args: readonly string[],
-  input: string,
-  options: ProcessOptions,
-): Promise<ProcessResult> {
-  const { stdin, result } = startProcess(file, args, options);
-  stdin?.end(input);
-  return result();
-}

@@ -92,6 +92,18 @@ export function startProcess(
   };
 }
 
+/** Runs a program to its end. */
+export function runProcess(
+  file: string,
+  args: readonly string[],
+  input: string,
+  options: ProcessOptions,
+): Promise<ProcessResult> {
+  const { stdin, result } = startProcess(file, args, options);
+  stdin?.end(input);
+  return result();
+}
+
 /**
  * A shell that is asked can reap the command that it waits for. After SIGKILL that is left to PID 1, which in a container
  * is a program that reaps none but its own children.

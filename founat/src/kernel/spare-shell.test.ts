@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readlink } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { kernelInNetns } from "./kernel.ts";
+import { kernelInNetns } from "./netns.ts";
 import { SpareShell } from "./spare-shell.ts";
 
 const END = "the-end";

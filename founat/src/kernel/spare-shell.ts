@@ -1,4 +1,4 @@
-import { SETNS } from "./setns.ts";
+import { SETNS } from "./netns.ts";
 import { openShell, type Shell } from "./shell.ts";
 
 /**

@@ -1,15 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { prefixes } from "../testing/arbitrary.ts";
-import {
-  aggregateCidrs,
-  containsAddress,
-  isNarrow,
-  lastAddress,
-  normalizeCidrs,
-  parseAddress,
-  parseCidr,
-} from "./cidr.ts";
+import { aggregateCidrs, containsAddress, isNarrow, lastAddress, parseAddress, parseCidr } from "./cidr.ts";
+import { normalizeCidrs } from "./nesting.ts";
 import { mergeRanges } from "./ranges.ts";
 
 test("host bits are masked, duplicates and covered entries merged, families kept apart", () => {

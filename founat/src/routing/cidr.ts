@@ -106,21 +106,6 @@ export function containsAddress(cidrs: Iterable<string>, address: string): boole
 }
 
 /**
- * Masks host bits, drops duplicates and what another entry covers already.
- *
- * @returns v4 before v6, in the order of addresses
- * @throws FounatError `invalid-config` that names the malformed entry
- */
-export function normalizeCidrs(cidrs: Iterable<string>): string[] {
-  const merged: Prefix[] = [];
-  for (const prefix of Array.from(cidrs, parseCidr).sort(byFamilyAndAddress)) {
-    const before = merged.at(-1);
-    if (before === undefined || !containsPrefix(before, prefix)) merged.push(prefix);
-  }
-  return merged.map(formatCidr);
-}
-
-/**
  * The fewest networks that hold the same addresses.
  *
  * @returns v4 before v6, in the order of addresses

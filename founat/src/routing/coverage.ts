@@ -4,13 +4,14 @@ import {
   containsPrefix,
   formatCidr,
   isNarrow,
-  lastAddress,
   PRIVATE_RANGES,
   type Prefix,
   parseCidr,
   prefixesOf,
   type Range,
+  rangeOf,
 } from "./cidr.ts";
+import { visitNested } from "./nesting.ts";
 import { PROBE_PREFIXES } from "./probe-addresses.ts";
 import { mergeRanges } from "./ranges.ts";
 
@@ -51,24 +52,18 @@ export interface CoverageOptions {
   readonly mainRoutes?: readonly string[];
 }
 
-/** What happens to the addresses of a prefix that are in no longer prefix of the same coverage. */
-export interface Decision<C extends Carrier> {
-  readonly prefix: Prefix;
-  /** Who carries them; absent: they go where they would go without any Egress. */
-  readonly carrier?: C;
-  /** Whether nobody may carry them: in-cluster ranges, this link, multicast. */
-  readonly blocked: boolean;
-  /** Whether the destination that decides is narrow. */
-  readonly narrow: boolean;
-  /** Whether another rule (private ranges, main's specific routes) decides before wide destinations are asked. */
-  readonly decidedBefore: boolean;
-}
-
-interface Boundary {
-  readonly prefix: Prefix;
-  readonly blocked: boolean;
-  readonly decidedBefore: boolean;
-}
+/**
+ * What happens to the addresses of a prefix that are in no longer prefix of the same coverage.
+ *
+ * - narrow, wide: somebody carries them, by a destination of that kind
+ * - blocked: nobody may carry them: in-cluster ranges, this link, multicast
+ * - main: the main table decides, before wide destinations are asked: private ranges, its specific routes
+ * - free: they go where they would go without any Egress
+ */
+export type Decision<C extends Carrier> = { readonly prefix: Prefix } & (
+  | { readonly kind: "narrow" | "wide"; readonly carrier: C }
+  | { readonly kind: "blocked" | "main" | "free" }
+);
 
 interface Destination<C> {
   readonly prefix: Prefix;
@@ -102,29 +97,32 @@ export function decide<C extends Carrier>(
   // Stable: of equally long prefixes the first carrier's stays first.
   destinations.sort((a, b) => b.prefix.length - a.prefix.length);
   const blocked = prefixesOf(family, [...options.clusterRanges, ...NEVER_CARRIED, ...NEVER_SENT]);
-  const before = prefixesOf(family, [...PRIVATE_RANGES, ...(options.mainRoutes ?? [])]);
+  const main = prefixesOf(family, [...PRIVATE_RANGES, ...(options.mainRoutes ?? [])]);
   const boundaries = unique([
     ...destinations.flatMap(({ prefix, excluded }) => [prefix, ...excluded]),
     ...blocked,
-    ...before,
+    ...main,
   ]);
-  return withAncestors(boundaries, blocked, before).map(({ prefix, blocked, decidedBefore }) => {
-    const destination = blocked
-      ? undefined
-      : destinations.find(
-          (candidate) =>
-            containsPrefix(candidate.prefix, prefix) &&
-            (candidate.narrow || !decidedBefore) &&
-            !candidate.excluded.some((excluded) => containsPrefix(excluded, prefix)),
-        );
-    return {
-      prefix,
-      blocked: blocked,
-      narrow: destination?.narrow ?? false,
-      decidedBefore,
-      ...(destination && { carrier: destination.carrier }),
-    };
+  const [isBlocked, isMain] = [oneOf(blocked), oneOf(main)];
+  // What holds around a boundary holds within: thousands of in-cluster ranges stay cheap.
+  return visitNested(boundaries, ({ prefix }, around: Decision<C> | undefined): Decision<C> => {
+    if (around?.kind === "blocked" || isBlocked(prefix)) return { prefix, kind: "blocked" };
+    // A narrow destination is within a private range, or else within an in-cluster one.
+    const mainDecides = around?.kind === "main" || around?.kind === "narrow" || isMain(prefix);
+    const destination = destinations.find(
+      (candidate) =>
+        containsPrefix(candidate.prefix, prefix) &&
+        (candidate.narrow || !mainDecides) &&
+        !candidate.excluded.some((excluded) => containsPrefix(excluded, prefix)),
+    );
+    if (destination === undefined) return { prefix, kind: mainDecides ? "main" : "free" };
+    return { prefix, kind: destination.narrow ? "narrow" : "wide", carrier: destination.carrier };
   });
+}
+
+/** Those who carry anything, each once. */
+export function carriersOf<C extends Carrier>(decisions: readonly Decision<C>[]): ReadonlySet<C> {
+  return new Set(decisions.flatMap((decision) => ("carrier" in decision ? [decision.carrier] : [])));
 }
 
 /** The addresses that a carrier takes for which `which` holds, as disjoint ranges. */
@@ -132,28 +130,30 @@ export function carriedRanges<C extends Carrier>(
   decisions: readonly Decision<C>[],
   which: (carrier: C) => boolean = () => true,
 ): Range[] {
-  const ranges: Range[] = [];
-  const open: Decision<C>[] = [];
-  let next = 0n;
-  const closeUntil = (address: bigint) => {
-    for (let top = open.at(-1); top !== undefined && lastAddress(top.prefix) < address; top = open.at(-1)) {
-      emit(top, lastAddress(top.prefix));
-      open.pop();
-    }
-  };
-  const emit = ({ carrier }: Decision<C>, last: bigint) => {
-    if (carrier !== undefined && which(carrier) && next <= last) ranges.push({ first: next, last });
-    next = last + 1n;
-  };
-  for (const decision of decisions) {
-    closeUntil(decision.prefix.first);
-    const parent = open.at(-1);
-    if (parent !== undefined && next < decision.prefix.first) emit(parent, decision.prefix.first - 1n);
-    next = decision.prefix.first;
-    open.push(decision);
+  interface Part {
+    readonly decision: Decision<C>;
+    readonly within: Prefix[];
   }
-  closeUntil(1n << 128n);
-  return mergeRanges(ranges);
+  const parts = visitNested(decisions, (decision, around: Part | undefined): Part => {
+    around?.within.push(decision.prefix);
+    return { decision, within: [] };
+  });
+  return mergeRanges(
+    parts.flatMap(({ decision, within }) =>
+      "carrier" in decision && which(decision.carrier) ? rest(rangeOf(decision.prefix), within) : [],
+    ),
+  );
+}
+
+/** What is left of a range without networks in it, which are apart and in order. */
+function rest({ first, last }: Range, networks: readonly Prefix[]): Range[] {
+  const gaps: Range[] = [];
+  let next = first;
+  for (const network of networks.map(rangeOf)) {
+    if (next < network.first) gaps.push({ first: next, last: network.first - 1n });
+    next = network.last + 1n;
+  }
+  return next <= last ? [...gaps, { first: next, last }] : gaps;
 }
 
 /**
@@ -165,34 +165,18 @@ export function translatedRanges(ranges: readonly Range[]): Range[] {
   return ranges.map(({ first, last }) => ({ first: base + first, last: base + last }));
 }
 
+/** Each once, those around others first. */
+function unique(prefixes: readonly Prefix[]): { readonly prefix: Prefix }[] {
+  const byKey = new Map(prefixes.map((prefix) => [keyOf(prefix), prefix]));
+  return Array.from([...byKey.values()].sort(byFamilyAndAddress), (prefix) => ({ prefix }));
+}
+
+function oneOf(prefixes: readonly Prefix[]): (prefix: Prefix) => boolean {
+  const keys = new Set(prefixes.map(keyOf));
+  return (prefix) => keys.has(keyOf(prefix));
+}
+
 /** Of prefixes of one family. */
 function keyOf({ first, length }: Prefix): string {
   return `${first}/${length}`;
-}
-
-function unique(prefixes: readonly Prefix[]): Prefix[] {
-  return [...new Map(prefixes.map((prefix) => [keyOf(prefix), prefix])).values()].sort(byFamilyAndAddress);
-}
-
-// In this order the enclosing prefixes of each one are a stack: thousands of in-cluster ranges stay cheap.
-function withAncestors(
-  boundaries: readonly Prefix[],
-  blocked: readonly Prefix[],
-  before: readonly Prefix[],
-): Boundary[] {
-  const blockedKeys = new Set(blocked.map(keyOf));
-  const beforeKeys = new Set(before.map(keyOf));
-  const open: Boundary[] = [];
-  return boundaries.map((prefix) => {
-    while (open.length > 0 && !containsPrefix((open.at(-1) as Boundary).prefix, prefix)) open.pop();
-    const parent = open.at(-1);
-    const key = keyOf(prefix);
-    const boundary = {
-      prefix,
-      blocked: (parent?.blocked ?? false) || blockedKeys.has(key),
-      decidedBefore: (parent?.decidedBefore ?? false) || beforeKeys.has(key),
-    };
-    open.push(boundary);
-    return boundary;
-  });
 }

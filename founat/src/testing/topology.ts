@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { machine } from "../../../test/datapath/machine.ts";
-import { CLIENT_TABLE, type RefusalReason } from "../client/guard.ts";
+import { CLIENT_TABLE } from "../backends/nft/guard-table.ts";
+import type { RefusalReason } from "../client/policy.ts";
 import type { Family } from "../family.ts";
 import { type Kernel, kernelThrough } from "../kernel/kernel.ts";
 

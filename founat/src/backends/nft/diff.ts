@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Difference } from "../../difference.ts";
 import type { NftChainState, NftSetState, NftTableState } from "./state.ts";
 import {
@@ -26,35 +27,23 @@ export function tableDifferences(
   if (listing !== undefined && listing.definition !== state.definition) {
     return [difference("table", table.name, "is another one")];
   }
-  const found = [
-    ...table.chains.map(
-      (chain) =>
-        [
-          "chain",
-          chain.name,
-          chainDifference(chain, state.chains.get(chain.name), listing?.chains.get(chain.name)),
-        ] as const,
-    ),
-    ...table.sets.map(
-      (set) =>
-        [
-          "set",
-          set.name,
-          setDifference(set, state.sets.get(set.name), listing?.sets.get(set.name), keep?.has(set.name)),
-        ] as const,
-    ),
-    ...(table.flowtables ?? []).map(
-      (flowtable) =>
-        [
-          "flowtable",
-          flowtable.name,
-          flowtableDifference(flowtable, state.flowtables.get(flowtable.name)),
-        ] as const,
-    ),
-  ];
+  const differ = (object: string, name: string, words: string | undefined) =>
+    words === undefined ? [] : [difference(object, `${table.name} ${name}`, words)];
   return [
-    ...found.flatMap(([object, name, words]) =>
-      words === undefined ? [] : [difference(object, `${table.name} ${name}`, words)],
+    ...table.chains.flatMap((chain) => {
+      const [actual, listed] = [state.chains.get(chain.name), listing?.chains.get(chain.name)];
+      return differ("chain", chain.name, chainDifference(chain, actual, listed));
+    }),
+    ...table.sets.flatMap((set) => {
+      const [actual, listed] = [state.sets.get(set.name), listing?.sets.get(set.name)];
+      return differ("set", set.name, setDifference(set, actual, listed, keep?.has(set.name)));
+    }),
+    ...(table.flowtables ?? []).flatMap((flowtable) =>
+      differ(
+        "flowtable",
+        flowtable.name,
+        flowtableDifference(flowtable, state.flowtables.get(flowtable.name)),
+      ),
     ),
     ...strangers(table, state).map(([object, name]) =>
       difference(object, name, `of ${table.name} is not founat's`),
@@ -113,17 +102,12 @@ function chainDifference(
 ): string | undefined {
   if (actual === undefined) return "is missing";
   if (listed !== undefined && listed.definition !== actual.definition) return "is another one";
-  const sameComments = sameInOrder(
-    rules.map(kernelComment),
-    actual.rules.map(({ comment }) => comment),
-  );
-  const sameBodies =
-    listed === undefined ||
-    sameInOrder(
-      listed.rules.map(({ body }) => body),
-      actual.rules.map(({ body }) => body),
-    );
-  return sameComments && sameBodies ? undefined : "has other rules";
+  const comments = actual.rules.map(({ comment }) => comment);
+  const bodies = ({ rules }: NftChainState) => rules.map(({ body }) => body);
+  const isSame =
+    isDeepStrictEqual(rules.map(kernelComment), comments) &&
+    (listed === undefined || isDeepStrictEqual(bodies(listed), bodies(actual)));
+  return isSame ? undefined : "has other rules";
 }
 
 function setDifference(
@@ -136,7 +120,7 @@ function setDifference(
   if (listed !== undefined && listed.definition !== actual.definition) return "is another one";
   if (keep) return undefined;
   const texts = Array.from(actual.elements, ({ text }) => text);
-  return sameInOrder(elements.toSorted(), texts.sort()) ? undefined : "has other elements";
+  return isDeepStrictEqual(elements.toSorted(), texts.sort()) ? undefined : "has other elements";
 }
 
 function flowtableDifference(
@@ -144,26 +128,25 @@ function flowtableDifference(
   actual: readonly string[] | undefined,
 ): string | undefined {
   if (actual === undefined) return "is missing";
-  return sameInOrder(devices.toSorted(), actual.toSorted()) ? undefined : "has other devices";
+  return isDeepStrictEqual(devices.toSorted(), actual.toSorted()) ? undefined : "has other devices";
 }
 
 function strangers(table: NftTable, state: NftTableState): (readonly [object: string, name: string])[] {
-  const sets = new Set(table.sets.map(({ name }) => name));
-  const chains = new Set(table.chains.map(({ name }) => name));
-  const flowtables = new Set(table.flowtables?.map(({ name }) => name));
-  const others = (object: string, actual: ReadonlyMap<string, unknown>, ours: ReadonlySet<string>) =>
-    [...actual.keys()].filter((name) => !ours.has(name)).map((name) => [object, name] as const);
+  const others = (
+    object: string,
+    actual: ReadonlyMap<string, unknown>,
+    ours: readonly { readonly name: string }[] = [],
+  ) =>
+    [...actual.keys()]
+      .filter((name) => !ours.some((our) => our.name === name))
+      .map((name) => [object, name] as const);
   return [
-    ...others("set", state.sets, sets),
-    ...others("chain", state.chains, chains),
-    ...others("flowtable", state.flowtables, flowtables),
+    ...others("set", state.sets, table.sets),
+    ...others("chain", state.chains, table.chains),
+    ...others("flowtable", state.flowtables, table.flowtables),
   ];
 }
 
 function difference(object: string, name: string, words: string): Difference {
   return { object, text: `nft ${object} ${name} ${words}` };
-}
-
-function sameInOrder(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((value, index) => value === b[index]);
 }

@@ -1,5 +1,4 @@
 import { FAMILIES, type Family } from "../../family.ts";
-import type { NftRule } from "./table.ts";
 
 /** The word for a family's header in nft. */
 export const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };
@@ -11,13 +10,10 @@ export const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" 
 const ORDER = FAMILIES.toReversed();
 
 /**
- * The rule that `text` makes of each family.
+ * The rule that `text` makes of each family, a line for each; an empty one is none.
  *
  * @param text given nft's word for the family's header (`ip`, `ip6`) and the ending of its sets' names
  */
-export function perFamily(
-  text: (ip: string, version: string, family: Family) => string,
-  comment: string,
-): NftRule[] {
-  return ORDER.map((family) => ({ text: text(IP[family], VERSION[family], family), comment }));
+export function perFamily(text: (ip: string, version: string, family: Family) => string): string {
+  return ORDER.map((family) => text(IP[family], VERSION[family], family)).join("\n");
 }

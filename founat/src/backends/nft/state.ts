@@ -1,8 +1,8 @@
 import { isIP } from "node:net";
 import { z } from "zod";
-import { FounatError } from "../../error.ts";
+import { unexpectedOutput } from "../../error.ts";
 import { FAMILIES } from "../../family.ts";
-import { ADDRESS_BITS, canonicalAddress, parseAddress, type Range } from "../../routing/cidr.ts";
+import { canonicalAddress, parseAddress, parseCidr, type Range, rangeOf } from "../../routing/cidr.ts";
 import { formatRange, mergeRanges } from "../../routing/ranges.ts";
 
 /** What the kernel holds of one table. */
@@ -61,14 +61,14 @@ const Element = z.union([
   z.object({ elem: z.object({ val: Key }) }).transform(({ elem }) => elem.val),
 ]);
 type Element = z.infer<typeof Element>;
-const NftTableObject = z.looseObject({ name: z.string() });
+/** A table or a chain. */
+const Named = z.looseObject({ name: z.string() });
 const NftSetObject = z.looseObject({
   name: z.string(),
   elem: z.array(z.unknown()).default([]),
   // Newer ones of nft print one flag as it is.
   flags: z.union([z.string().transform((flag) => [flag]), z.array(z.string())]).default([]),
 });
-const NftChainObject = z.looseObject({ name: z.string() });
 const NftFlowtableObject = z.object({
   name: z.string(),
   // Absent when the last device is gone.
@@ -82,11 +82,11 @@ const NftRuleObject = z.object({
 const Listing = z.object({
   nftables: z.array(
     z.object({
-      table: NftTableObject.optional(),
+      table: Named.optional(),
       set: NftSetObject.optional(),
       map: NftSetObject.optional(),
       flowtable: NftFlowtableObject.optional(),
-      chain: NftChainObject.optional(),
+      chain: Named.optional(),
       rule: NftRuleObject.optional(),
     }),
   ),
@@ -99,7 +99,7 @@ const Listing = z.object({
 export function parseTable(output: string): NftTableState | undefined {
   if (output.trim() === "") return undefined;
   const listing = Listing.safeParse(JSON.parse(output));
-  if (!listing.success) throw notUnderstood(listing.error);
+  if (!listing.success) throw unexpectedOutput("nft -j list table", listing.error);
   let ofTable = "";
   const sets = new Map<string, NftSetState>();
   const chains = new Map<string, { definition: string; rules: NftRuleState[] }>();
@@ -147,12 +147,6 @@ function* elements(list: readonly unknown[], isInterval: boolean): Generator<Nft
   }
 }
 
-function notUnderstood(cause: z.ZodError): FounatError {
-  return new FounatError("unexpected-output", "`nft -j list table` printed what founat does not understand", {
-    cause,
-  });
-}
-
 function mapEntry([key, value]: Extract<Element, readonly unknown[]>): NftElementState {
   if (typeof key !== "object") return { text: `${canonical(key)} : ${canonical(value)}` };
   const { val, comment } = key.elem;
@@ -169,15 +163,9 @@ function asRange(element: Element | undefined): (Range & { family: "ipv4" | "ipv
     const [first, last] = element.range.map(parseAddress);
     return first && last && { family: first.family, first: first.value, last: last.value };
   }
-  if ("prefix" in element) {
-    const { family, value } = parseAddress(element.prefix.addr);
-    return {
-      family,
-      first: value,
-      last: value + (1n << BigInt(ADDRESS_BITS[family] - element.prefix.len)) - 1n,
-    };
-  }
-  return undefined;
+  if (!("prefix" in element)) return undefined;
+  const prefix = parseCidr(`${element.prefix.addr}/${element.prefix.len}`);
+  return { family: prefix.family, ...rangeOf(prefix) };
 }
 
 /** Of what is no address, for instance `*` for every key that no other element has: as it is. */

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Command } from "../../kernel/step.ts";
 
 /** One rule: its text in nft's language, and a comment that says what it is for. */
 export interface NftRule {
@@ -50,6 +51,33 @@ export interface NftTable {
   readonly counters?: readonly string[];
   readonly flowtables?: readonly NftFlowtable[];
   readonly chains: readonly NftChain[];
+}
+
+/**
+ * Chains as nft reads them.
+ *
+ * @param script a line for each rule. Comments stand above: that of a rule is also for those after it, up to the next
+ */
+export function chains(script: string): NftChain[] {
+  return [...script.matchAll(/((?: *#.*\n)*) *chain (\S+) \{\n([\s\S]*?)\n *\}\n/g)].map(
+    ([, comment = "", name = "", body = ""]) => {
+      const lines = body.split("\n").map((line) => line.trim());
+      const hook = lines.find((line) => line.startsWith("type "));
+      const rules: NftRule[] = [];
+      let ofRule = "";
+      for (const line of lines) {
+        if (line.startsWith("# ")) ofRule = line.slice(2);
+        else if (line !== "" && line !== hook) rules.push({ text: line, comment: ofRule });
+      }
+      const words = comment.split("\n").map((line) => line.replace(/^ *# /, ""));
+      return { name, ...(hook !== undefined && { hook }), comment: words.join(" ").trim(), rules };
+    },
+  );
+}
+
+/** One transaction. */
+export function nftScript(input: string): Command {
+  return { file: "nft", args: ["-f", "-"], input };
 }
 
 /** The table as a script for `nft -f`: what it defines is added to what is there. */

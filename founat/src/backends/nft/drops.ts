@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { FounatError } from "../error.ts";
-import type { Step } from "../kernel/step.ts";
-import { DROP_REASONS, GATEWAY_TABLE } from "./table.ts";
+import { unexpectedOutput } from "../../error.ts";
+import { DROP_REASONS } from "../../gateway/policy.ts";
+import type { Step } from "../../kernel/step.ts";
+import { GATEWAY_TABLE } from "./gateway-table.ts";
 
 /** The step whose output {@link parseDrops} takes; it costs the same however many clients there are. */
 export const READ_DROPS: readonly Step[] = [
@@ -22,15 +23,7 @@ const Counters = z.object({
 export function parseDrops(output: string): ReadonlyMap<string, number> {
   if (output.trim() === "") return new Map();
   const listing = Counters.safeParse(JSON.parse(output));
-  if (!listing.success) {
-    throw new FounatError(
-      "unexpected-output",
-      "`nft -j list counters` printed what founat does not understand",
-      {
-        cause: listing.error,
-      },
-    );
-  }
+  if (!listing.success) throw unexpectedOutput("nft -j list counters", listing.error);
   return new Map(
     listing.data.nftables.flatMap(({ counter }) =>
       counter ? [[counter.name, counter.packets] as const] : [],
