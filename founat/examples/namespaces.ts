@@ -116,7 +116,7 @@ try {
         name: "example",
         destinations: ["0.0.0.0/0", "::/0"],
         excluded: [],
-        gateway: pods.gateway,
+        gateways: [pods.gateway],
         peers: Object.values(pods.gateway),
         port: 5555,
         sourcePortAuto: false,

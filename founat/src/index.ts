@@ -1,17 +1,9 @@
 /** The data path of egress NAT: FoU tunnels, policy routing, SNAT. It knows no Kubernetes. */
 
-export {
-  aggregateCidrs,
-  containsAddress,
-  isNarrow,
-  normalizeCidrs,
-  PRIVATE_RANGES,
-  parseAddress,
-  parseCidr,
-} from "./cidr.ts";
+export type { TransactionCounts } from "./backends/backend.ts";
 export { Client, type Repair } from "./client/client.ts";
 export type { ClientConfig, ClientEgress } from "./client/config.ts";
-export type { Refusals } from "./client/guard.ts";
+export type { Refusals } from "./client/policy.ts";
 export type { SilentTunnel, TunnelProbeOptions } from "./client/probe.ts";
 export type { Difference } from "./difference.ts";
 export { FounatError, type FounatErrorCode } from "./error.ts";
@@ -22,15 +14,18 @@ export { prepareGatewayNetns } from "./gateway/netns.ts";
 export { GatewayWatch, type GatewayWatchOptions } from "./gateway/watch.ts";
 export { HeartbeatProber, type ProbeOptions } from "./heartbeat/prober.ts";
 export { HeartbeatResponder, type HeartbeatResponderOptions } from "./heartbeat/responder.ts";
-export {
-  type Kernel,
-  type KernelOptions,
-  kernelHere,
-  kernelInNetns,
-  type NetnsKernelOptions,
-} from "./kernel.ts";
+export { type Kernel, type KernelOptions, kernelHere } from "./kernel/kernel.ts";
+export { kernelInNetns, type NetnsKernelOptions } from "./kernel/netns.ts";
+export { SpareShell } from "./kernel/spare-shell.ts";
+export type { Step } from "./kernel/step.ts";
 export type { Logger } from "./logger.ts";
-export type { TransactionCounts } from "./nft/transactions.ts";
-export { SpareShell } from "./spare-shell.ts";
-export type { Step } from "./step.ts";
+export {
+  aggregateCidrs,
+  containsAddress,
+  isNarrow,
+  PRIVATE_RANGES,
+  parseAddress,
+  parseCidr,
+} from "./routing/cidr.ts";
+export { normalizeCidrs } from "./routing/nesting.ts";
 export { type NetnsWatch, type NetnsWatchOptions, openNetnsWatch } from "./watch/netns-watch.ts";

@@ -119,7 +119,7 @@ describe("a client's ADD", () => {
         {
           name: `${namespace}/nat`,
           destinations: ["0.0.0.0/0"],
-          gateway: { ipv4: "10.96.0.10" },
+          gateways: [{ ipv4: "10.96.0.10" }],
           peers: ["10.96.0.10", GATEWAY],
           port: 5555,
         },
@@ -195,7 +195,7 @@ describe("a client's ADD", () => {
     await createEgress("nat", [], { clientStartup: "Immediate" });
     await startAgent();
     expect((await add("c1")).exitCode).toBe(0);
-    expect(networks.applied.get(netnsOf("c1"))?.egresses[0]?.gateway).toEqual({});
+    expect(networks.applied.get(netnsOf("c1"))?.egresses[0]?.gateways).toEqual([{}]);
   });
 
   it("leaves out a gateway that does not answer, and says so in an event", async () => {
@@ -539,7 +539,9 @@ describe("a running client", () => {
     });
     await eventually(() => expect(config()).toMatchObject({ peers: ["10.96.0.10", GATEWAY, OTHER_GATEWAY] }));
     await patch(ENDPOINT_SLICE_RESOURCE, endpoints, { endpoints: [] });
-    await eventually(() => expect(config()).toMatchObject({ gateway: {}, destinations: ["192.0.2.0/24"] }));
+    await eventually(() =>
+      expect(config()).toMatchObject({ gateways: [{}], destinations: ["192.0.2.0/24"] }),
+    );
   });
 
   it("takes no gateway from an EndpointSlice that the Service of its Egress does not own", async () => {
@@ -593,7 +595,7 @@ describe("a running client", () => {
     expect((await add("c1")).exitCode).toBe(0);
     const config = () => networks.applied.get(netnsOf("c1"))?.egresses[0];
     await allow("nat", ["payments"]);
-    const closed = { destinations: ["0.0.0.0/0"], gateway: {}, peers: [] };
+    const closed = { destinations: ["0.0.0.0/0"], gateways: [{}], peers: [] };
     await eventually(() => expect(config()).toMatchObject(closed));
     expect(events).toEqual([
       {
@@ -603,7 +605,7 @@ describe("a running client", () => {
       },
     ]);
     await allow("nat", ["apps", "payments"]);
-    await eventually(() => expect(config()).toMatchObject({ gateway: { ipv4: "10.96.0.10" } }));
+    await eventually(() => expect(config()).toMatchObject({ gateways: [{ ipv4: "10.96.0.10" }] }));
   });
 
   it("stays guarded when its Egress is gone, also after a restart of the agent", async () => {
@@ -614,7 +616,7 @@ describe("a running client", () => {
       method: "DELETE",
       path: resourcePath(EGRESS_RESOURCE, { namespace, name: "nat" }),
     });
-    const guarded = { destinations: ["0.0.0.0/0"], gateway: {} };
+    const guarded = { destinations: ["0.0.0.0/0"], gateways: [{}] };
     await eventually(() => expect(networks.applied.get(netnsOf("c1"))?.egresses[0]).toMatchObject(guarded));
     await agent?.stop();
     networks.applied.clear();
@@ -629,7 +631,7 @@ describe("a running client", () => {
     await add("c1");
     const config = () => networks.applied.get(netnsOf("c1"))?.egresses[0];
     const before = config();
-    expect(before?.gateway).toEqual({ ipv4: "10.96.0.10" });
+    expect(before?.gateways).toEqual([{ ipv4: "10.96.0.10" }]);
     await asEarlierRelease(transport, () =>
       patch(EGRESS_RESOURCE, "nat", { spec: { destinations: [NO_NETWORK] } }),
     );

@@ -154,7 +154,7 @@ describe("a client's configuration", () => {
           name: "internet/nat",
           destinations: ["0.0.0.0/0", "::/0"],
           excluded: ["192.0.2.0/24"],
-          gateway: { ipv4: "10.96.0.10", ipv6: "fd00:96::10" },
+          gateways: [{ ipv4: "10.96.0.10", ipv6: "fd00:96::10" }],
           peers: ["10.244.1.7", "10.244.1.8", "10.244.1.9", "10.96.0.10", "fd00:244:1::7", "fd00:96::10"],
           port: 5555,
           sourcePortAuto: true,
@@ -167,7 +167,7 @@ describe("a client's configuration", () => {
   it("has no gateway in a family in which none serves: it fails closed", () => {
     const object = egress({}, ["10.96.0.10", "fd00:96::10"]);
     const config = clientConfig(clientRecord(), viewOf(object, [DRAINING]));
-    expect(config.egresses[0]?.gateway).toEqual({ ipv4: "10.96.0.10" });
+    expect(config.egresses[0]?.gateways).toEqual([{ ipv4: "10.96.0.10" }]);
   });
 
   it("has no gateway of an Egress that its namespace may not use: it fails closed", () => {
@@ -176,7 +176,7 @@ describe("a client's configuration", () => {
     const view = viewOf(object, [READY]);
     expect(clientConfig(record, view).egresses[0]).toMatchObject({
       destinations: ["0.0.0.0/0"],
-      gateway: {},
+      gateways: [{}],
       peers: [],
     });
     expect(refusedEgresses(record, view)).toEqual(["internet/nat"]);
@@ -191,7 +191,7 @@ describe("a client's configuration", () => {
     expect(refusedEgresses(record, view)).toEqual([]);
 
     const revoked = viewOf(notUnderstood({ allowedNamespaces: ["payments"] }), [READY]);
-    expect(clientConfig(record, revoked).egresses[0]).toMatchObject({ gateway: {}, peers: [] });
+    expect(clientConfig(record, revoked).egresses[0]).toMatchObject({ gateways: [{}], peers: [] });
   });
 
   it("guards what was last known of an Egress that is gone", () => {
@@ -201,7 +201,7 @@ describe("a client's configuration", () => {
     expect(config.egresses[0]).toMatchObject({
       destinations: spec.destinations,
       excluded: spec.excludedDestinations,
-      gateway: {},
+      gateways: [{}],
       peers: [],
     });
   });

@@ -152,7 +152,7 @@ function clientEgress(podNamespace: string, recorded: RecordedEgress, view: Egre
     name: egressKey(recorded),
     destinations: known.destinations,
     excluded: known.excludedDestinations,
-    gateway: reachable(serviceIPs, gateways),
+    gateways: [reachable(serviceIPs, gateways)],
     peers: [...new Set([...serviceIPs, ...gateways.flatMap(({ addresses }) => addresses)])].sort(),
     port: FOU_PORT,
     sourcePortAuto: known.fouSourcePortAuto,

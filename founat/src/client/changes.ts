@@ -1,31 +1,22 @@
-import { type Difference, notDone } from "../difference.ts";
+import { guardOf, guardRemoval } from "../backends/nft/guard.ts";
+import { type Changes, notDone } from "../difference.ts";
 import { ipBatch, routingLines } from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
-import { creationScript, tableDifferences, tableScript } from "../nft/diff.ts";
-import type { NftTableState } from "../nft/state.ts";
-import type { Step } from "../step.ts";
-import { CLIENT_TABLE } from "./guard.ts";
-import { CLIENT_TABLES, type ClientPlan } from "./plan.ts";
+import type { Step } from "../kernel/step.ts";
+import type { ClientPlan } from "./plan.ts";
+import { CLIENT_TABLES } from "./routes.ts";
 import type { ClientState } from "./state.ts";
 import { sysctlChanges } from "./sysctls.ts";
-
-export interface ClientChanges {
-  /** Empty when the kernel is as planned. */
-  readonly differences: readonly Difference[];
-  /** What makes the kernel as planned, guard first. */
-  readonly steps: readonly Step[];
-}
 
 /**
  * What leads from the kernel's state to the plan. After each line of it packets to guarded destinations leave through
  * the tunnel or not at all, so that it may be interrupted anywhere: the next run reads what is there and does the rest.
  *
- * @param listing how nft lists the guard, where that is known
+ * @param guard what leads to the plan's policy; it comes first
  */
-export function clientChanges(plan: ClientPlan, state: ClientState, listing?: NftTableState): ClientChanges {
-  const guard = tableDifferences(plan.guard, state.guard, { listing });
+export function clientChanges(plan: ClientPlan, state: Omit<ClientState, "guard">, guard: Changes): Changes {
   const links = linkChanges(plan, state);
-  const sysctls = sysctlChanges(plan, state.sysctls, links.replaced);
+  const sysctls = sysctlChanges(plan.sysctls, state.sysctls, links.replaced);
   const lines4 = [
     ...links.make,
     ...links.bringUp,
@@ -35,7 +26,7 @@ export function clientChanges(plan: ClientPlan, state: ClientState, listing?: Nf
   const leftovers = linkRemovals(plan, state);
   return {
     differences: [
-      ...guard,
+      ...guard.differences,
       ...notDone("ip", lines4),
       ...Object.entries(sysctls).map(([path, value]) => ({
         object: "sysctl",
@@ -45,7 +36,7 @@ export function clientChanges(plan: ClientPlan, state: ClientState, listing?: Nf
       ...notDone("ip", leftovers),
     ],
     steps: [
-      ...(guard.length > 0 ? [nftScript(tableScript(plan.guard, state.guard, { listing }))] : []),
+      ...guard.steps,
       ...ipBatch([], lines4),
       ...(Object.keys(sysctls).length > 0 ? [{ sysctls }] : []),
       ...ipBatch(["-6"], lines6),
@@ -59,12 +50,8 @@ export function clientChanges(plan: ClientPlan, state: ClientState, listing?: Nf
  * taken away, so it need not be known what else is there: the first step fails where there is a guard.
  */
 export function clientCreation(plan: ClientPlan, network: Omit<ClientState, "guard">): readonly Step[] {
-  const [, ...others] = clientChanges(plan, { ...network, guard: undefined }).steps;
-  return [nftScript(creationScript(plan.guard)), ...others];
-}
-
-function nftScript(input: string): Step {
-  return { file: "nft", args: ["-f", "-"], input };
+  const guard = { differences: [], steps: [guardOf(plan.policy).creation()] };
+  return clientChanges(plan, network, guard).steps;
 }
 
 /** What takes all that is founat's out of the kernel, guard last. */
@@ -76,6 +63,6 @@ export function clientRemoval(state: ClientState): Step[] {
       [],
       [...routingLines("ipv4", nothing, state, CLIENT_TABLES, new Set()), ...linkRemovals(nothing, state)],
     ),
-    ...(state.guard === undefined ? [] : [nftScript(`delete table inet ${CLIENT_TABLE}\n`)]),
+    ...guardRemoval(state.guard),
   ];
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Family } from "../family.ts";
+import type { Addresses, Family } from "../family.ts";
 import { linkName } from "../iproute/links.ts";
 import { clientConfig, egress, gatewayConfig, silent } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
@@ -222,7 +222,7 @@ describe("a probe", () => {
   });
 
   test("asks the gateway of each Egress, and nobody where an Egress has none", async () => {
-    const { ipv4 } = egress().gateway;
+    const ipv4 = egress().gateways[0]?.ipv4;
     const narrow = egress({
       name: "b/narrow",
       destinations: ["192.168.10.0/24", "fd99::/64"],
@@ -231,9 +231,9 @@ describe("a probe", () => {
     const nobody = egress({
       name: "c/nobody",
       destinations: ["203.0.113.0/24"],
-      gateway: { ...(ipv4 && { ipv4: addressOf("stranger", "ipv4") }) },
+      gateways: [{ ...(ipv4 && { ipv4: addressOf("stranger", "ipv4") }) }],
     });
-    const config = clientConfig(egress({ gateway: { ...(ipv4 && { ipv4 }) } }), narrow, nobody);
+    const config = clientConfig(egress({ gateways: [{ ...(ipv4 && { ipv4 }) }] }), narrow, nobody);
     await client.apply(config);
     expect(await client.probe(config, { addresses, timeoutMs: 4000 })).toEqual([
       { egress: "c/nobody", family: "ipv4", reason: "no answer within 4 s" },
@@ -278,8 +278,8 @@ describe("fail closed", () => {
   test.each(families)(
     "without a gateway address of its family a flow is refused at once (%s)",
     async (family) => {
-      const { [family]: _, ...other } = egress().gateway;
-      await client.apply(clientConfig(egress({ gateway: other })));
+      const { [family]: _, ...other }: Addresses = egress().gateways[0] ?? {};
+      await client.apply(clientConfig(egress({ gateways: [other] })));
       expect(await ask("client", "tcp", addressOf("internet", family))).toBe(REFUSED[family]);
       expect(await ask("client", "udp", addressOf("internet", family), { device: "eth0" })).toBe("EPERM");
       expect(await leaks()).toBe(0);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Kernel, kernelHere } from "../kernel.ts";
+import { type Kernel, kernelHere } from "../kernel/kernel.ts";
 import { clientConfig, egress, silent } from "../testing/configs.ts";
 import { Client } from "./client.ts";
 

@@ -1,13 +1,12 @@
-import { isNarrow } from "../cidr.ts";
-import type { Difference } from "../difference.ts";
+import { type Guard, type GuardState, guardOf } from "../backends/nft/guard.ts";
+import type { Changes, Difference } from "../difference.ts";
 import { FounatError } from "../error.ts";
-import type { Kernel } from "../kernel.ts";
+import type { Kernel } from "../kernel/kernel.ts";
 import type { Logger } from "../logger.ts";
-import { tableListing } from "../nft/listing.ts";
-import type { NftTableState } from "../nft/state.ts";
-import { type ClientChanges, clientChanges, clientCreation, clientRemoval } from "./changes.ts";
+import { isNarrow } from "../routing/cidr.ts";
+import { clientChanges, clientCreation, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
-import { type ClientPlan, planClient } from "./plan.ts";
+import { planClient } from "./plan.ts";
 import { probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
 import { clientFacts, readClientState, readNetwork } from "./state.ts";
 
@@ -123,17 +122,19 @@ export class Client {
     });
   }
 
-  async #changes(config: ClientConfig, kernel: Kernel): Promise<ClientChanges & Pick<Repair, "localRoutes">> {
+  async #changes(config: ClientConfig, kernel: Kernel): Promise<Changes & Pick<Repair, "localRoutes">> {
     const state = await readClientState(kernel, config);
     const facts = clientFacts(state, config.uplink);
     const plan = planClient(config, facts);
-    const listing = state.guard && (await this.#listing(plan));
-    return { ...clientChanges(plan, state, listing), localRoutes: wideOnes(facts.mainRoutes, config) };
+    const guard = guardOf(plan.policy);
+    const listing = state.guard && (await this.#listing(guard));
+    const changes = clientChanges(plan, state, guard.changes(state.guard, listing));
+    return { ...changes, localRoutes: wideOnes(facts.mainRoutes, config) };
   }
 
-  async #listing({ guard }: ClientPlan): Promise<NftTableState | undefined> {
+  async #listing(guard: Guard): Promise<GuardState> {
     try {
-      return await tableListing(guard, this.#kernel);
+      return await guard.listing(this.#kernel);
     } catch (err) {
       this.#logger.warn(
         { err },

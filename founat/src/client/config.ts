@@ -8,8 +8,8 @@ export interface ClientEgress {
   readonly destinations: readonly string[];
   /** CIDRs that never go through this Egress's gateways. */
   readonly excluded: readonly string[];
-  /** Where outer packets are sent. A family that is absent is guarded, and closed. */
-  readonly gateway: Addresses;
+  /** Where outer packets are sent: one address of a family, so far. A family without any is guarded, and closed. */
+  readonly gateways: readonly Addresses[];
   /** The addresses that FoU may come from: Service addresses and the gateways' own. */
   readonly peers: readonly string[];
   /** UDP port of the tunnel, at both ends; the same for every Egress of a client. */

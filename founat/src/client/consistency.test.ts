@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { lastAddress, PRIVATE_RANGES, parseAddress, parseCidr } from "../cidr.ts";
+import { guardTable } from "../backends/nft/guard-table.ts";
 import { FAMILIES } from "../family.ts";
 import { linkName } from "../iproute/links.ts";
 import type { Route } from "../iproute/routes.ts";
+import { lastAddress, PRIVATE_RANGES, parseAddress, parseCidr } from "../routing/cidr.ts";
 import { aroundBoundaries, holds, type Situation, situation } from "../testing/arbitrary.ts";
 import { type ClientPlan, planClient } from "./plan.ts";
 
@@ -14,7 +15,7 @@ function planFor({ carriers, clusterRanges, mainRoutes }: Situation): ClientPlan
     name,
     destinations,
     excluded,
-    gateway: { ipv4: `100.127.0.${index + 1}` },
+    gateways: [{ ipv4: `100.127.0.${index + 1}` }],
     peers: [],
     port: 5555,
     sourcePortAuto: false,
@@ -53,7 +54,7 @@ function prefixLength({ destination }: Route): number {
 }
 
 function guards(plan: ClientPlan, address: bigint): boolean {
-  const elements = plan.guard.sets.find(({ name }) => name === "guarded4")?.elements ?? [];
+  const elements = guardTable(plan.policy).sets.find(({ name }) => name === "guarded4")?.elements ?? [];
   return elements.some((element) => {
     const [first = "", last] = element.split("-");
     if (last === undefined) {

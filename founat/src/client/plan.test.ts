@@ -1,4 +1,7 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { guardOf } from "../backends/nft/guard.ts";
+import type { Addresses } from "../family.ts";
+import { linkName } from "../iproute/links.ts";
 import { renderSteps } from "../testing/golden.ts";
 import { clientChanges } from "./changes.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
@@ -9,7 +12,6 @@ const NOTHING = {
   routes: [],
   rules: [],
   fouPorts: [],
-  guard: undefined,
   sysctls: new Map([
     ["net/core/txrehash", "1"],
     ["net/ipv6/conf/eth0/accept_ra", "1"],
@@ -30,7 +32,7 @@ function egress(changes: Partial<ClientEgress>): ClientEgress {
     name: "internet-egress/nat",
     destinations: ["0.0.0.0/0"],
     excluded: [],
-    gateway: { ipv4: "10.96.0.10", ipv6: "fd00:96::10" },
+    gateways: [{ ipv4: "10.96.0.10", ipv6: "fd00:96::10" }],
     peers: ["10.96.0.10", "fd00:96::10", "10.244.2.9", "fd00:244:2::9"],
     port: 5555,
     sourcePortAuto: false,
@@ -43,7 +45,7 @@ const wide = egress({ destinations: ["0.0.0.0/0", "::/0"] });
 const narrow = egress({
   name: "domestic-egress/nat",
   destinations: ["192.168.10.0/24", "fd12:3456::/48"],
-  gateway: { ipv4: "10.96.0.11", ipv6: "fd00:96::11" },
+  gateways: [{ ipv4: "10.96.0.11", ipv6: "fd00:96::11" }],
   peers: ["10.96.0.11", "fd00:96::11"],
 });
 const inCluster = ["10.96.0.0/16", "10.244.0.0/16", "fd00:96::/112", "fd00:244::/48"];
@@ -67,7 +69,7 @@ test.each<[string, Partial<ClientConfig> & { egresses: readonly ClientEgress[] }
           name: "partner/nat",
           destinations: ["203.0.113.0/24"],
           excluded: ["203.0.113.7/32"],
-          gateway: { ipv4: "10.96.0.12" },
+          gateways: [{ ipv4: "10.96.0.12" }],
         }),
       ],
     },
@@ -91,11 +93,16 @@ test.each<[string, Partial<ClientConfig> & { egresses: readonly ClientEgress[] }
       egresses: [wide, { ...narrow, sourcePortAuto: true }],
     },
   ],
-  ["an Egress without a gateway of one family", { egresses: [{ ...wide, gateway: { ipv4: "10.96.0.10" } }] }],
+  [
+    "an Egress without a gateway of one family",
+    { egresses: [{ ...wide, gateways: [{ ipv4: "10.96.0.10" }] }] },
+  ],
 ])("the commands for %s", async (name, config) => {
   const plan = planClient({ uplink: "eth0", clusterRanges: inCluster, ...config }, facts);
   const file = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
-  await expect(renderSteps(clientChanges(plan, NOTHING).steps)).toMatchFileSnapshot(`testdata/${file}.txt`);
+  await expect(
+    renderSteps(clientChanges(plan, NOTHING, guardOf(plan.policy).changes(undefined)).steps),
+  ).toMatchFileSnapshot(`testdata/${file}.txt`);
 });
 
 test("a second port is refused, with the names of both Egresses", () => {
@@ -103,4 +110,32 @@ test("a second port is refused, with the names of both Egresses", () => {
   expect(() => planClient(config, facts)).toThrow(
     "Egress internet-egress/nat uses port 5555 and domestic-egress/nat port 5556",
   );
+});
+
+describe("a list of gateways", () => {
+  const [ipv4, ipv6] = [{ ipv4: "10.96.0.10" }, { ipv6: "fd00:96::10" }];
+  const planFor = (...gateways: readonly Addresses[]) =>
+    planClient({ uplink: "eth0", egresses: [{ ...wide, gateways }], clusterRanges: [] }, facts);
+
+  test("with one address of each family is the gateway that has both", () => {
+    const { policy, routes, probes } = planFor({ ...ipv4, ...ipv6 });
+    expect(planFor(ipv4, ipv6)).toMatchObject({
+      policy,
+      routes,
+      probes: probes.map(({ address }) => ({ address })),
+    });
+  });
+
+  test("that is empty leaves all guarded, and no gateway to ask", () => {
+    const { policy, links, probes } = planFor();
+    expect(policy.families.ipv4.guarded).toEqual(planFor(ipv4).policy.families.ipv4.guarded);
+    expect(links.map(linkName)).toEqual(["egress4", "egress6"]);
+    expect(probes).toEqual([]);
+  });
+
+  test("with two of a family is refused, with the name of the Egress", () => {
+    expect(() => planFor(ipv4, ipv6, { ipv4: "10.96.0.11" })).toThrow(
+      "Egress internet-egress/nat has 2 gateways of ipv4; a client's routes lead to one: name one",
+    );
+  });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Kernel } from "../kernel.ts";
-import type { Step } from "../step.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { Step } from "../kernel/step.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { probeTunnels } from "./probe.ts";
 
@@ -9,7 +9,7 @@ const GATEWAY = { ipv4: "10.96.0.10", ipv6: "fd00:96::10" };
 
 function egress(name: string, changes: Partial<ClientEgress> = {}): ClientEgress {
   return {
-    ...{ name, destinations: ["0.0.0.0/0", "::/0"], excluded: [], gateway: GATEWAY, peers: [] },
+    ...{ name, destinations: ["0.0.0.0/0", "::/0"], excluded: [], gateways: [GATEWAY], peers: [] },
     ...{ port: 5555, sourcePortAuto: false, originatingOnly: true },
     ...changes,
   };
@@ -37,7 +37,7 @@ const ANSWERED = "1 packets transmitted, 1 received, 0% packet loss, time 0ms";
 const LOST = "5 packets transmitted, 0 received, 100% packet loss, time 800ms";
 
 test("each Egress is asked in each family that it and the client have", async () => {
-  const narrow = egress("narrow", { destinations: ["192.168.0.0/16"], gateway: { ipv4: "10.96.0.11" } });
+  const narrow = egress("narrow", { destinations: ["192.168.0.0/16"], gateways: [{ ipv4: "10.96.0.11" }] });
   const kernel = pinger(() => ANSWERED);
   expect(
     await probeTunnels(kernel, config(egress("wide"), narrow), { addresses: ADDRESSES, timeoutMs: 1 }),

@@ -1,9 +1,8 @@
-import { ADDRESS_BITS } from "../cidr.ts";
 import { type Addresses, FAMILIES, type Family } from "../family.ts";
-import type { Kernel } from "../kernel.ts";
-import { probeAddress } from "../probe-addresses.ts";
+import type { Kernel } from "../kernel/kernel.ts";
 import type { ClientConfig } from "./config.ts";
 import { planClient } from "./plan.ts";
+import type { Probe } from "./routes.ts";
 
 export interface TunnelProbeOptions {
   /** The client's own address of each family: families that it lacks have no tunnel. */
@@ -23,12 +22,6 @@ export interface SilentTunnel {
   readonly reason: string;
 }
 
-interface Probe {
-  readonly egress: string;
-  readonly family: Family;
-  readonly address: string;
-}
-
 /** Sends echo requests through each tunnel until one is answered. */
 export async function probeTunnels(
   kernel: Pick<Kernel, "run">,
@@ -36,34 +29,22 @@ export async function probeTunnels(
   { addresses, egresses, timeoutMs }: TunnelProbeOptions,
 ): Promise<readonly SilentTunnel[]> {
   const seconds = Math.ceil(timeoutMs / 1000);
-  const probes = probesOf(config, addresses).filter(({ egress }) => egresses?.includes(egress) ?? true);
-  const results = await Promise.all(probes.map((probe) => send(kernel, probe, seconds)));
-  return results.filter((result) => result !== undefined);
-}
-
-// Where the plan has a route for them: not where another Egress carries all that this one could.
-function probesOf(config: ClientConfig, addresses: Addresses): Probe[] {
-  const uplink = { name: config.uplink, mtu: 0, addresses };
-  const { routes } = planClient(config, {
-    uplink,
+  // The namespace is not looked at: what else is in it decides about no tunnel.
+  const { probes } = planClient(config, {
+    uplink: { name: config.uplink, mtu: 0, addresses },
     mainRoutes: [],
     forget: [],
     needsAdvertisements: false,
     families: FAMILIES,
   });
-  const destinations = new Set(routes.map(({ destination }) => destination));
-  return config.egresses.flatMap(({ name }, index) =>
-    FAMILIES.flatMap((family): Probe[] => {
-      const address = probeAddress(family, index);
-      const isRouted = destinations.has(`${address}/${ADDRESS_BITS[family]}`);
-      return address !== undefined && isRouted ? [{ egress: name, family, address }] : [];
-    }),
-  );
+  const wanted = probes.filter(({ egress }) => egresses?.includes(egress.name) ?? true);
+  const results = await Promise.all(wanted.map((probe) => send(kernel, probe, seconds)));
+  return results.filter((result) => result !== undefined);
 }
 
 async function send(
   kernel: Pick<Kernel, "run">,
-  { egress, family, address }: Probe,
+  { egress: { name: egress }, family, address }: Probe,
   seconds: number,
 ): Promise<SilentTunnel | undefined> {
   const args = ["-n", "-q", "-c", "1", "-i", "0.2", "-w", String(seconds), address];

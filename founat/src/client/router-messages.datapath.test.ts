@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import type { Kernel } from "../kernel.ts";
+import type { Kernel } from "../kernel/kernel.ts";
 import { silent } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
 import { outerPacket, redirect4, redirect6, routerAdvertisement } from "../testing/router-messages.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseNetworkState } from "../iproute/state.ts";
+import { parseNetworkState } from "../iproute/parse.ts";
 import { clientFacts } from "./state.ts";
 
 // As `ip -N -json -details` prints them.

@@ -1,27 +1,19 @@
+import { type GuardState, READ_GUARD } from "../backends/nft/guard.ts";
+import { parseTable } from "../backends/nft/state.ts";
 import { FounatError } from "../error.ts";
-import { type Addresses, FAMILIES } from "../family.ts";
-import { givenAddresses, isAdvertised, isLearned, settledLines } from "../iproute/learned.ts";
-import { MAIN_TABLE, type NetworkState, parseNetworkState, READ_NETWORK_STATE } from "../iproute/state.ts";
-import { type Kernel, parseSysctls } from "../kernel.ts";
-import { type NftTableState, parseTable } from "../nft/state.ts";
-import type { Command } from "../step.ts";
+import { firstOfEach, givenAddresses, isAdvertised, isLearned, settledLines } from "../iproute/learned.ts";
+import { parseNetworkState, READ_NETWORK_STATE } from "../iproute/parse.ts";
+import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
+import { type Kernel, parseSysctls } from "../kernel/kernel.ts";
 import type { ClientConfig } from "./config.ts";
-import { CLIENT_TABLE } from "./guard.ts";
 import type { ClientFacts } from "./plan.ts";
 import { familiesOf, relevantSysctls, sysctlsOfSome } from "./sysctls.ts";
 
 /** What the kernel holds of one client. */
 export interface ClientState extends NetworkState {
-  readonly guard: NftTableState | undefined;
+  readonly guard: GuardState;
   readonly sysctls: ReadonlyMap<string, string>;
 }
-
-/** Fails if there is none. */
-const LIST_GUARD: Command = {
-  file: "nft",
-  args: ["-j", "list", "table", "inet", CLIENT_TABLE],
-  mayFail: true,
-};
 
 /**
  * Reads it all with one entry into the network namespace.
@@ -31,7 +23,7 @@ const LIST_GUARD: Command = {
 export async function readClientState(kernel: Kernel, config?: ClientConfig): Promise<ClientState> {
   const [network, rules6, guard, sysctls] = await kernel.read([
     ...READ_NETWORK_STATE,
-    LIST_GUARD,
+    READ_GUARD,
     ...(config === undefined ? [] : [{ read: relevantSysctls(config) }]),
   ]);
   return {
@@ -54,9 +46,7 @@ export async function readNetwork(kernel: Kernel, uplink: string): Promise<Omit<
   return { ...parseNetworkState([network ?? ""]), sysctls: parseSysctls(sysctls ?? "") };
 }
 
-/**
- * @throws FounatError `uplink-missing` when the interface is not there
- */
+/** @throws FounatError `uplink-missing` when the interface is not there */
 export function clientFacts(state: Omit<ClientState, "guard">, uplink: string): ClientFacts {
   const link = state.links.find(({ name }) => name === uplink);
   if (link === undefined) {
@@ -67,14 +57,8 @@ export function clientFacts(state: Omit<ClientState, "guard">, uplink: string): 
     );
   }
   const given = givenAddresses(link);
-  const addresses: Addresses = Object.fromEntries(
-    FAMILIES.flatMap((family) => {
-      const first = given.find((candidate) => candidate.family === family);
-      return first === undefined ? [] : [[family, first.address]];
-    }),
-  );
   return {
-    uplink: { name: uplink, mtu: link.mtu, addresses },
+    uplink: { name: uplink, mtu: link.mtu, addresses: firstOfEach(given) },
     mainRoutes: state.routes
       .filter(({ table, destination }) => table === MAIN_TABLE && !destination.endsWith("/0"))
       .filter((route) => !isLearned(route, state))

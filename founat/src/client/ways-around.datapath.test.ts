@@ -168,7 +168,7 @@ describe("a routing header", () => {
     await client.remove();
     await send("the control");
     await vi.waitFor(async () => expect(await arrived()).toHaveLength(1), { timeout: 10_000 });
-    await client.apply(clientConfig(egress({ gateway: ADDRESSES.gateway ?? {} })));
+    await client.apply(clientConfig(egress({ gateways: [ADDRESSES.gateway ?? {}] })));
     expect(await ask("client", "tcp", internet)).toBe(gateway);
     await send("forged");
     await ask("client", "tcp", internet);

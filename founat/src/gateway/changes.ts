@@ -1,36 +1,22 @@
-import { type Difference, notDone } from "../difference.ts";
+import { type Changes, notDone } from "../difference.ts";
 import { ipBatch, routingLines } from "../iproute/batch.ts";
-import { leftoverLinks, linkChanges, linkRemovals } from "../iproute/links.ts";
-import { hasLayout, type TableComparison, tableDifferences, tableScript } from "../nft/diff.ts";
-import type { NftTableState } from "../nft/state.ts";
-import type { NftTable } from "../nft/table.ts";
-import type { Step } from "../step.ts";
-import { peerScript } from "./peers.ts";
+import { type LinkChanges, leftoverLinks, linkRemovals } from "../iproute/links.ts";
+import type { NetworkState } from "../iproute/state.ts";
 import { GATEWAY_TABLES, type GatewayPlan } from "./plan.ts";
-import { type GatewayState, peersOf } from "./state.ts";
-import { CLIENT_SETS, ingressChain } from "./table.ts";
-
-export interface GatewayChanges {
-  /** Empty when the kernel is as planned. */
-  readonly differences: readonly Difference[];
-  /** What makes the kernel as planned: the packet filter, which needs the links, is there before they are up. */
-  readonly steps: readonly Step[];
-}
 
 /**
- * What leads from the kernel's state to the plan. Clients stay as they are.
+ * What leads from the kernel's state to the plan: the packet filter, which needs the links, is there before they are up.
+ * Clients stay as they are.
  *
- * @param comparison how the table is compared; the elements of clients' sets are not, unless it says otherwise
+ * @param links what `linkChanges` says
+ * @param filter what leads to the plan's policy
  */
 export function gatewayChanges(
   plan: GatewayPlan,
-  state: GatewayState,
-  { listing, keep = CLIENT_SETS }: TableComparison = {},
-): GatewayChanges {
-  const links = linkChanges(plan, state);
-  const tableState = withoutLinks(state.table, links.replaced);
-  const comparison = { keep, listing };
-  const table = tableDifferences(plan.table, tableState, comparison);
+  state: NetworkState,
+  links: LinkChanges,
+  filter: Changes,
+): Changes {
   const lines4 = [
     ...loopbackLines(state),
     ...links.bringUp,
@@ -44,16 +30,14 @@ export function gatewayChanges(
     .map(({ name }) => `link set ${name} down`);
   return {
     differences: [
-      ...table,
+      ...filter.differences,
       ...notDone("ip", [...links.make, ...lines4]),
       ...notDone("ip -6", lines6),
       ...notDone("ip", removals),
     ],
     steps: [
       ...ipBatch([], [...stops, ...links.make]),
-      ...(table.length > 0
-        ? [{ file: "nft", args: ["-f", "-"], input: tableText(plan.table, tableState, comparison) }]
-        : []),
+      ...filter.steps,
       ...ipBatch([], lines4),
       ...ipBatch(["-6"], lines6),
       ...ipBatch([], removals),
@@ -62,32 +46,6 @@ export function gatewayChanges(
 }
 
 /** The way of probes ends at lo. The kernel takes no route by an interface that is down. */
-function loopbackLines({ links }: GatewayState): string[] {
+function loopbackLines({ links }: NetworkState): string[] {
   return links.some(({ name, up }) => name === "lo" && !up) ? ["link set lo up"] : [];
-}
-
-function tableText(table: NftTable, state: NftTableState | undefined, comparison: TableComparison): string {
-  const script = tableScript(table, state, comparison);
-  if (state === undefined || hasLayout(table, state, comparison)) return script;
-  // A table of another layout is recreated, and its clients move to it in the same transaction.
-  return script + peerScript({ put: peersOf(state), removed: new Map() });
-}
-
-/** What is left of the table once links are gone: the kernel takes away what hangs on them. */
-function withoutLinks(
-  table: NftTableState | undefined,
-  links: ReadonlySet<string>,
-): NftTableState | undefined {
-  if (table === undefined) return undefined;
-  const gone = new Set(Array.from(links, ingressChain));
-  return {
-    ...table,
-    chains: new Map([...table.chains].filter(([name]) => !gone.has(name))),
-    flowtables: new Map(
-      Array.from(table.flowtables, ([name, devices]) => [
-        name,
-        devices.filter((device) => !links.has(device)),
-      ]),
-    ),
-  };
 }

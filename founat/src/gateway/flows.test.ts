@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { FounatError } from "../error.ts";
-import type { Step } from "../step.ts";
+import type { Step } from "../kernel/step.ts";
 import { endFlows, liveFlows, masqueradedSources } from "./flows.ts";
 import { Gateway } from "./gateway.ts";
 

@@ -1,8 +1,8 @@
 import { isIPv4 } from "node:net";
 import { FounatError } from "../error.ts";
 import { FAMILIES } from "../family.ts";
-import type { Kernel } from "../kernel.ts";
-import type { Step } from "../step.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { Step } from "../kernel/step.ts";
 
 /** The steps whose output {@link masqueradedSources} and {@link liveFlows} take. */
 export const READ_FLOWS: readonly Step[] = FAMILIES.map((family) => ({

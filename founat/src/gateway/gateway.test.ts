@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Step } from "../step.ts";
+import type { Step } from "../kernel/step.ts";
 import { Gateway } from "./gateway.ts";
 
 const config = { port: 5555, sourcePortAuto: false, destinations: ["0.0.0.0/0"], excluded: [] };

@@ -1,19 +1,16 @@
-import { availableParallelism } from "node:os";
-import type { Difference } from "../difference.ts";
-import { linkName } from "../iproute/links.ts";
-import type { Kernel } from "../kernel.ts";
+import type { Backend, TransactionCounts } from "../backends/backend.ts";
+import { NftBackend } from "../backends/nft/backend.ts";
+import type { Changes, Difference } from "../difference.ts";
+import { linkChanges } from "../iproute/links.ts";
+import type { Kernel } from "../kernel/kernel.ts";
 import type { Logger } from "../logger.ts";
-import { DormantListing } from "../nft/listing.ts";
-import type { NftTableState } from "../nft/state.ts";
-import { OwnTransactions, type TransactionCounts } from "../nft/transactions.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayClient, GatewayConfig } from "./config.ts";
-import { parseDrops, READ_DROPS } from "./drops.ts";
 import { endFlows, liveFlows, masqueradedSources, READ_FLOWS } from "./flows.ts";
-import { inShares, PeerBook, type PeerChanges, peerDifferences, peerScript } from "./peers.ts";
-import { type GatewayPlan, planGateway } from "./plan.ts";
-import { checkSysctls, type GatewayState, gatewayFacts, peersOf, readGatewayState } from "./state.ts";
-import { CLIENT_SETS } from "./table.ts";
+import { PeerBook, type PeerChanges } from "./peers.ts";
+import { type GatewayFacts, planGateway } from "./plan.ts";
+import { type GatewayState, gatewayFacts, readGatewayState } from "./state.ts";
+import { checkSysctls } from "./sysctls.ts";
 
 /** What a gateway needs of a kernel. */
 export type GatewayKernel = Pick<Kernel, "run" | "read">;
@@ -30,6 +27,7 @@ export interface Suspicion {
  */
 export class Gateway {
   readonly #kernel: GatewayKernel;
+  readonly #backend: Backend;
   readonly #logger: Logger;
   #config: GatewayConfig;
   /** Undefined until the kernel has been read, and after a failure: its state is not known then. */
@@ -38,8 +36,6 @@ export class Gateway {
   readonly #flowsToEnd = new Set<string>();
   /** Whether the flows are ended that a former process left when it was killed between two steps of a change. */
   #leftoversEnded = false;
-  readonly #transactions = new OwnTransactions();
-  readonly #listing: DormantListing;
   /** Whether all elements were compared since it was last unknown what the kernel holds. */
   #elementsCompared = false;
   #last: Promise<unknown> = Promise.resolve();
@@ -51,7 +47,7 @@ export class Gateway {
     this.#config = config;
     this.#kernel = kernel;
     this.#logger = logger;
-    this.#listing = new DormantListing(kernel, this.#transactions);
+    this.#backend = new NftBackend(kernel);
   }
 
   /**
@@ -105,7 +101,7 @@ export class Gateway {
 
   /** How often this gateway has changed nftables. */
   get transactions(): TransactionCounts {
-    return this.#transactions;
+    return this.#backend.transactions;
   }
 
   /**
@@ -118,11 +114,12 @@ export class Gateway {
    */
   check({ elements }: Suspicion = { elements: true }): Promise<readonly Difference[]> {
     return this.#inOrder(async () => {
-      if (this.#elementsCompared && !elements) return this.#checkAllButElements();
-      const state = await readGatewayState(this.#kernel);
+      const all = elements || !this.#elementsCompared;
+      const state = await readGatewayState(this.#kernel, this.#backend, { elements: all });
       const { differences } = await this.#changes(state);
+      if (!all) return differences;
       const { peers } = await this.#knownPeers();
-      const ofClients = state.table === undefined ? [] : peerDifferences(peers, state.table).differences;
+      const ofClients = state.filter.peerDifferences(peers).differences;
       this.#elementsCompared = true;
       return [...differences, ...ofClients];
     });
@@ -138,11 +135,10 @@ export class Gateway {
       // Clients are those of before: the kernel is no record of them now.
       const { peers } = await this.#knownPeers();
       const { changed, state } = await this.#apply();
-      const { table } = changed ? await readGatewayState(this.#kernel) : state;
-      if (table === undefined) return;
-      const { script, strangers } = peerDifferences(peers, table);
+      const filter = changed ? await this.#backend.read({ elements: true }) : state.filter;
+      const { steps, strangers } = filter.peerDifferences(peers);
       for (const address of strangers) this.#flowsToEnd.add(address);
-      await this.#commit(script);
+      await this.#backend.run(steps);
       await this.#endFlows();
     });
   }
@@ -161,78 +157,57 @@ export class Gateway {
    *
    * @throws FounatError `kernel-command-failed`, `unexpected-output`
    */
-  async drops(): Promise<ReadonlyMap<string, number>> {
-    return parseDrops((await this.#kernel.read(READ_DROPS))[0] ?? "");
+  drops(): Promise<ReadonlyMap<string, number>> {
+    return this.#backend.drops();
   }
 
   async #apply(): Promise<{ readonly changed: boolean; readonly state: GatewayState }> {
-    const state = await readGatewayState(this.#kernel);
+    const state = await readGatewayState(this.#kernel, this.#backend, { elements: true });
     const { steps, differences, facts } = await this.#changes(state);
+    const { exists, fastPath } = state.filter;
     if (steps.length > 0) {
-      const count = steps.filter((step) => "file" in step && step.file === "nft").length;
-      await this.#transactions.during(count, () => this.#kernel.run(steps));
-      const { uplink, flowtables, marksWayBack } = facts;
+      await this.#backend.run(steps);
+      const { uplink, marksWayBack } = facts;
       this.#logger.info(
-        { uplink: uplink.name, fastPath: flowtables, marksWayBack, differences: differences.length },
+        { uplink: uplink.name, fastPath, marksWayBack, differences: differences.length },
         "gateway applied",
       );
     }
     // No packet filter, no former process.
-    this.#leftoversEnded ||= state.table === undefined;
-    if (state.table === undefined) this.#book ??= new PeerBook();
+    this.#leftoversEnded ||= !exists;
+    if (!exists) this.#book ??= new PeerBook();
     return { changed: steps.length > 0, state };
   }
 
-  async #checkAllButElements(): Promise<readonly Difference[]> {
-    const state = await readGatewayState(this.#kernel, { elements: false });
-    const { differences } = await this.#changes(state, { elements: false });
-    return differences;
-  }
-
-  async #changes(state: GatewayState, { elements } = { elements: true }) {
+  async #changes(state: GatewayState): Promise<Changes & { readonly facts: GatewayFacts }> {
     const facts = gatewayFacts(state, this.#config.addresses);
     checkSysctls(state, facts);
     const plan = planGateway(this.#config, facts);
-    const keep = elements ? CLIENT_SETS : new Set(plan.table.sets.map(({ name }) => name));
-    const listing = await this.#listingFor(plan, state);
-    return { facts, ...gatewayChanges(plan, state, { keep, listing }) };
-  }
-
-  /** A table that is missing, or lacks chains because their links are, is recreated whatever else it holds. */
-  async #listingFor({ table, links }: GatewayPlan, state: GatewayState): Promise<NftTableState | undefined> {
+    const links = linkChanges(plan, state);
     const present = new Set(state.links.map(({ name }) => name));
-    const isWhole = state.table !== undefined && links.every((link) => present.has(linkName(link)));
-    return isWhole ? this.#listing.of(table) : undefined;
+    const filter = await state.filter.changes(plan.policy, { present, replaced: links.replaced });
+    return { facts, ...gatewayChanges(plan, state, links, filter) };
   }
 
   async #knownPeers(): Promise<PeerBook> {
     if (this.#book !== undefined) return this.#book;
-    const { table } = await readGatewayState(this.#kernel);
-    const peers = peersOf(table);
-    // The map is the record; a set that disagrees would refuse what is taken from both.
-    if (table !== undefined) await this.#commit(peerDifferences(peers, table).script);
+    const filter = await this.#backend.read({ elements: true });
+    const peers = filter.peers();
+    // A filter that knows a client by two records may disagree with itself, and refuse what is taken from both.
+    await this.#backend.run(filter.peerDifferences(peers).steps);
     this.#book = new PeerBook(peers);
     return this.#book;
   }
 
   async #change(book: PeerBook, changes: PeerChanges): Promise<void> {
     for (const address of changes.removed.keys()) this.#flowsToEnd.add(address);
-    const committed = allOf(
-      inShares(changes, availableParallelism()).map((share) => this.#commit(peerScript(share))),
-    );
-    // While nft works; after a failure the book is given up, whatever it says.
+    const committed = allOf(this.#backend.peerSteps(changes).map((step) => this.#backend.run([step])));
+    // While it works; after a failure the book is given up, whatever it says.
     book.commit(changes);
     await committed;
     // Not before the elements are gone: the next packet would make a new entry.
     await this.#endFlows();
     this.#logger.debug({ put: changes.put.size, removed: changes.removed.size }, "gateway clients changed");
-  }
-
-  async #commit(script: string): Promise<void> {
-    if (script === "") return;
-    await this.#transactions.during(1, () =>
-      this.#kernel.run([{ file: "nft", args: ["-f", "-"], input: script }]),
-    );
   }
 
   async #endFlows(): Promise<void> {

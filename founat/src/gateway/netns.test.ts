@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Kernel } from "../kernel.ts";
-import type { Step } from "../step.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { Step } from "../kernel/step.ts";
 import { prepareGatewayNetns } from "./netns.ts";
 
 // As `ip -N -json -details` prints them.

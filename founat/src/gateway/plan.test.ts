@@ -1,11 +1,15 @@
 import { expect, test } from "vitest";
+import { tableChanges } from "../backends/nft/gateway-changes.ts";
+import { gatewayTable } from "../backends/nft/gateway-table.ts";
+import type { Changes } from "../difference.ts";
+import { linkChanges } from "../iproute/links.ts";
+import type { NetworkState } from "../iproute/state.ts";
 import { renderSteps } from "../testing/golden.ts";
 import { gatewayChanges } from "./changes.ts";
-import { type GatewayFacts, planGateway } from "./plan.ts";
+import { type GatewayFacts, type GatewayPlan, planGateway } from "./plan.ts";
 
 const facts: GatewayFacts = {
   uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.2.9", ipv6: "fd00:244:2::9" } },
-  flowtables: true,
   marksWayBack: true,
 };
 const NOTHING = {
@@ -13,9 +17,6 @@ const NOTHING = {
   routes: [],
   rules: [],
   fouPorts: [],
-  table: undefined,
-  sysctls: new Map(),
-  flowtables: true,
 };
 const config = {
   port: 5555,
@@ -31,16 +32,24 @@ const config = {
   ],
 };
 
+/** What makes a gateway of a namespace that has no packet filter. */
+function changes(plan: GatewayPlan, state: NetworkState, fastPath = true): Changes {
+  const links = linkChanges(plan, state);
+  const table = gatewayTable(plan.policy, fastPath);
+  return gatewayChanges(plan, state, links, tableChanges(table, undefined, links.replaced, {}));
+}
+
 test.each([
-  ["everything, dual stack", config, facts],
+  ["everything, dual stack", config, facts, true],
   [
     "a narrow destination, IPv4, automatic source ports, no flowtables",
     { ...config, destinations: ["10.0.0.0/8"], sourcePortAuto: true },
-    { uplink: { ...facts.uplink, addresses: { ipv4: "10.244.2.9" } }, flowtables: false, marksWayBack: true },
+    { ...facts, uplink: { ...facts.uplink, addresses: { ipv4: "10.244.2.9" } } },
+    false,
   ],
-])("the commands of a gateway to %s", async (name, config, facts) => {
+])("the commands of a gateway to %s", async (name, config, facts, fastPath) => {
   const file = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
-  await expect(renderSteps(gatewayChanges(planGateway(config, facts), NOTHING).steps)).toMatchFileSnapshot(
+  await expect(renderSteps(changes(planGateway(config, facts), NOTHING, fastPath).steps)).toMatchFileSnapshot(
     `testdata/${file}.txt`,
   );
 });
@@ -48,10 +57,10 @@ test.each([
 test("lo comes up before a route leads there", () => {
   const lo = { name: "lo", up: false, mtu: 65_536, group: 0, hasIpv4Address: true, addresses: [] };
   const plan = planGateway(config, facts);
-  const { differences, steps } = gatewayChanges(plan, { ...NOTHING, links: [lo] });
+  const { differences, steps } = changes(plan, { ...NOTHING, links: [lo] });
   expect(differences).toContainEqual({ object: "link", text: "not done: ip link set lo up" });
   expect(renderSteps(steps)).toMatch(/link set lo up\n.*route replace local .*route replace local /s);
-  const whole = gatewayChanges(plan, { ...NOTHING, links: [{ ...lo, up: true }] });
+  const whole = changes(plan, { ...NOTHING, links: [{ ...lo, up: true }] });
   expect(renderSteps(whole.steps)).not.toContain("link set lo");
 });
 

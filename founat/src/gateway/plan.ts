@@ -1,18 +1,15 @@
-import { formatCidr, parseCidr, type Range } from "../cidr.ts";
-import { carriedRanges, decide } from "../coverage.ts";
-import type { Addresses, Family } from "../family.ts";
-import { FAMILIES } from "../family.ts";
-import { type FouPort, linkName, type TunnelLink, tunnelLink } from "../iproute/links.ts";
+import { type Addresses, FAMILIES } from "../family.ts";
+import type { Routing } from "../iproute/batch.ts";
+import { linkName, type TunnelLink, type Tunnels, tunnelLink } from "../iproute/links.ts";
 import { FOUNAT_PROTOCOL, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { LOCAL_TABLE, MAIN_TABLE, type RuleState } from "../iproute/state.ts";
-import type { NftTable } from "../nft/table.ts";
-import { PROBE_PREFIXES } from "../probe-addresses.ts";
+import { formatCidr, parseCidr } from "../routing/cidr.ts";
+import { PROBE_PREFIXES } from "../routing/probe-addresses.ts";
 import type { GatewayConfig } from "./config.ts";
-import { PASSED_MARK } from "./marks.ts";
-import { gatewayTable } from "./table.ts";
+import { type GatewayPolicy, gatewayPolicy, MARKS } from "./policy.ts";
 
-/** Routes to clients. */
+/** Of routes to clients. */
 const CLIENTS_TABLE = 118;
 
 /** The tables in which a gateway has routes. */
@@ -21,8 +18,6 @@ export const GATEWAY_TABLES: readonly number[] = [CLIENTS_TABLE, LOCAL_TABLE];
 /** What is discovered in the gateway's network namespace. */
 export interface GatewayFacts {
   readonly uplink: { readonly name: string; readonly mtu: number; readonly addresses: Addresses };
-  /** Whether the kernel has flowtables. */
-  readonly flowtables: boolean;
   /**
    * Whether the kernel, where it asks for the way back of an IPv4 packet, has to ask with the packet's mark
    * (src_valid_mark). Not where an older program has prepared the namespace, and no way asks for a mark yet.
@@ -31,70 +26,48 @@ export interface GatewayFacts {
 }
 
 /** All that a gateway's network namespace holds, but for its clients. */
-export interface GatewayPlan {
-  readonly table: NftTable;
-  readonly fouPorts: readonly FouPort[];
-  readonly links: readonly TunnelLink[];
-  readonly bypassRules: readonly Rule[];
-  readonly routes: readonly Route[];
-  readonly rules: readonly Rule[];
+export interface GatewayPlan extends Routing, Tunnels {
+  readonly policy: GatewayPolicy;
 }
 
 /** Decides what a gateway's network namespace should hold. */
-export function planGateway(config: GatewayConfig, facts: GatewayFacts): GatewayPlan {
-  const { uplink, flowtables, marksWayBack } = facts;
-  const families = FAMILIES.filter((family) => uplink.addresses[family] !== undefined);
-  const links = families.map((family) =>
-    tunnelLink(
-      { family, sourcePortAuto: config.sourcePortAuto },
-      config.port,
-      uplink,
-      uplink.addresses[family] ?? "",
-    ),
-  );
+export function planGateway(config: GatewayConfig, { uplink, marksWayBack }: GatewayFacts): GatewayPlan {
+  const { port, sourcePortAuto } = config;
+  const links = FAMILIES.flatMap((family) => {
+    const own = uplink.addresses[family];
+    return own === undefined ? [] : [tunnelLink({ family, sourcePortAuto }, port, uplink, own)];
+  });
   return {
-    table: gatewayTable({
-      uplink: uplink.name,
-      addresses: uplink.addresses,
-      port: config.port,
-      destinations: {
-        ipv4: reachable("ipv4", config, uplink.addresses),
-        ipv6: reachable("ipv6", config, uplink.addresses),
-      },
-      links: links.map((link) => ({ family: link.family, name: linkName(link) })),
-      fastPath: flowtables,
-    }),
-    fouPorts: families.map((family) => ({ family, port: config.port })),
+    policy: gatewayPolicy(config, uplink, links),
+    fouPorts: links.map(({ family }) => ({ family, port })),
     links,
-    // Above all for outer packets, which would ask every other rule in vain.
-    bypassRules: links.map((link) => rule(link, 1990, `from ${hostPrefix(link.local)} iif lo`, MAIN)),
-    // The link sends each packet to the inner destination's own address: one route serves every client.
-    routes: links.flatMap((link): Route[] => [
-      {
-        family: link.family,
-        table: CLIENTS_TABLE,
-        destination: link.family === "ipv4" ? "0.0.0.0/0" : "::/0",
-        type: "unicast",
-        device: linkName(link),
-      },
-      {
-        family: link.family,
-        table: LOCAL_TABLE,
-        destination: PROBE_PREFIXES[link.family],
-        type: "local",
-        device: "lo",
-      },
-    ]),
+    bypassRules: links.map(ownWay),
+    routes: links.flatMap(routesOf),
     rules: links.flatMap((link) =>
       link.family === "ipv6" || marksWayBack ? ways(link, uplink.name) : openWays(link, uplink.name),
     ),
   };
 }
 
+/** The link sends each packet to the inner destination's own address: one route serves every client. */
+function routesOf(link: TunnelLink): Route[] {
+  const { family } = link;
+  const everywhere = family === "ipv4" ? "0.0.0.0/0" : "::/0";
+  return [
+    { family, table: CLIENTS_TABLE, destination: everywhere, type: "unicast", device: linkName(link) },
+    { family, table: LOCAL_TABLE, destination: PROBE_PREFIXES[family], type: "local", device: "lo" },
+  ];
+}
+
 const MAIN = `lookup ${MAIN_TABLE}`;
 const TO_CLIENTS = `lookup ${CLIENTS_TABLE}`;
 
-const PASSED = `fwmark 0x${PASSED_MARK.toString(16)}/0xffffffff`;
+const PASSED = `fwmark 0x${MARKS.passed.toString(16)}/0xffffffff`;
+
+/** What this host sends as itself: above all outer packets, which would ask every other rule in vain. */
+function ownWay(link: TunnelLink): Rule {
+  return rule(link, 1990, `from ${formatCidr(parseCidr(link.local))} iif lo`, MAIN);
+}
 
 /**
  * The ways into the tunnel and out of it; below each of them whatever else comes or goes there ends, so that without the
@@ -133,16 +106,4 @@ export function isMarkedWay({ family, protocol, selector, action }: RuleState): 
 
 function rule({ family }: TunnelLink, preference: number, selector: string, action: string): Rule {
   return { family, preference, selector, action };
-}
-
-function hostPrefix(address: string): string {
-  return formatCidr(parseCidr(address));
-}
-
-// The same decision as a client's: wide destinations do not include private ranges.
-function reachable(family: Family, { destinations, excluded }: GatewayConfig, self: Addresses): Range[] {
-  const own = Object.values(self).filter((address) => address !== undefined);
-  return carriedRanges(
-    decide(family, [{ destinations, excluded: [...excluded, ...own] }], { clusterRanges: [] }),
-  );
 }

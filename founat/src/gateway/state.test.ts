@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { parseNetworkState } from "../iproute/state.ts";
+import { parseNetworkState } from "../iproute/parse.ts";
 import { planGateway } from "./plan.ts";
-import { checkSysctls, type GatewayState, gatewayFacts } from "./state.ts";
+import { type GatewayState, gatewayFacts } from "./state.ts";
+import { checkSysctls } from "./sysctls.ts";
 
 const uplink = {
   ifname: "eth0",
@@ -14,7 +15,7 @@ const defaultRoute = { dst: "default", gateway: "10.1.0.1", dev: "eth0", protoco
 const config = { port: 5555, sourcePortAuto: false, destinations: ["0.0.0.0/0"], excluded: [] };
 
 /** What is read of a namespace with some rules (`ip -N -json rule`), and src_valid_mark as it is said to be. */
-function namespaceWith(srcValidMark: string, ...rules: readonly object[]): GatewayState {
+function namespaceWith(srcValidMark: string, ...rules: readonly object[]): Omit<GatewayState, "filter"> {
   const outputs = [[uplink], [defaultRoute], [], rules].map((output) => JSON.stringify(output));
   const sysctls = [
     ["net/ipv4/ip_forward", "1"],
@@ -23,13 +24,11 @@ function namespaceWith(srcValidMark: string, ...rules: readonly object[]): Gatew
   ] as const;
   return {
     ...parseNetworkState([outputs.join("\n"), ""]),
-    table: undefined,
     sysctls: new Map(sysctls),
-    flowtables: true,
   };
 }
 
-function plannedRules(state: GatewayState): number[] {
+function plannedRules(state: ReturnType<typeof namespaceWith>): number[] {
   const facts = gatewayFacts(state);
   checkSysctls(state, facts);
   return planGateway(config, facts).rules.map(({ preference }) => preference);

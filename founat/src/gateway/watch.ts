@@ -1,23 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import type { TransactionCounts } from "../backends/backend.ts";
+import { END_OF_TRANSACTION, LOST, MONITOR } from "../backends/nft/monitor.ts";
 import type { Logger } from "../logger.ts";
-import type { TransactionCounts } from "../nft/transactions.ts";
 import type { Suspicion } from "./gateway.ts";
 
-/** What tells of changes as they are made. Each line is one; nft also says where a transaction ends. */
+/** What tells of changes as they are made. Each line is one. */
 const MONITORS = {
-  nft: ["monitor"],
+  nft: MONITOR,
   ip: ["monitor", "link", "address", "route", "rule", "netconf"],
 } as const;
 type Monitor = keyof typeof MONITORS;
-
-/** nft's src/monitor.c (netlink_events_newgen_cb). The process that it names has another number in a container. */
-const END_OF_TRANSACTION = /^# new generation /;
-/**
- * nft's src/mnl.c (mnl_nft_event_listener): it was slower than the kernel, which drops all that comes until nft has read
- * what is left, and does not say so again.
- */
-const LOST = /^# ERROR: We lost /;
 
 /** Of FoU ports nothing tells; the kernel lists their sockets (proc_pid_net(5)). */
 const SOCKETS = ["/proc/self/net/udp", "/proc/self/net/udp6"];

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Routing, routingLines } from "./batch.ts";
-import { LOCAL_TABLE, parseNetworkState } from "./state.ts";
+import { parseNetworkState } from "./parse.ts";
+import { LOCAL_TABLE } from "./state.ts";
 
 const OWN_TABLE = 118;
 

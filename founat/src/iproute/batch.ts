@@ -1,5 +1,5 @@
 import type { Family } from "../family.ts";
-import type { Command } from "../step.ts";
+import type { Command } from "../kernel/step.ts";
 import { deleteRouteCommand, missingRoutes, type Route, replaceRouteCommand, staleRoutes } from "./routes.ts";
 import { addRuleCommand, deleteRuleCommand, missingRules, type Rule, staleRules } from "./rules.ts";
 import type { NetworkState } from "./state.ts";

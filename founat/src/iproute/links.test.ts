@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { linkChanges, linkName, linkRemovals, type TunnelLink } from "./links.ts";
-import { parseNetworkState } from "./state.ts";
+import { parseNetworkState } from "./parse.ts";
 
 const link4: TunnelLink = {
   family: "ipv4",

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { canonicalAddress } from "../cidr.ts";
 import type { Family } from "../family.ts";
+import { canonicalAddress } from "../routing/cidr.ts";
 import type { FouPortState, LinkState, NetworkState } from "./state.ts";
 
 /** IP protocol numbers of what FoU carries here: IPv4 in IPv4, IPv6 in IPv6. */
@@ -35,9 +35,15 @@ export interface TunnelLink extends TunnelLinkKey {
 }
 
 /** UDP port on which the kernel takes tunnelled packets in. */
-export interface FouPort {
+interface FouPort {
   readonly family: Family;
   readonly port: number;
+}
+
+/** The tunnels that are wanted. */
+export interface Tunnels {
+  readonly fouPorts: readonly FouPort[];
+  readonly links: readonly TunnelLink[];
 }
 
 /**
@@ -126,10 +132,7 @@ export interface LinkChanges {
 }
 
 /** What makes the kernel's FoU ports and links equal to the wanted ones. */
-export function linkChanges(
-  wanted: { readonly fouPorts: readonly FouPort[]; readonly links: readonly TunnelLink[] },
-  state: NetworkState,
-): LinkChanges {
+export function linkChanges(wanted: Tunnels, state: NetworkState): LinkChanges {
   const make: string[] = [];
   const bringUp: string[] = [];
   const replaced = new Set<string>();
@@ -165,10 +168,7 @@ export function linkChanges(
  * The lines that take away what is not wanted (any more). Ports first: a link that is still there says which port was
  * founat's. Links whose addresses a wanted one needs are not among them: {@link linkChanges} takes them away before.
  */
-export function linkRemovals(
-  wanted: { readonly fouPorts: readonly FouPort[]; readonly links: readonly TunnelLink[] },
-  state: NetworkState,
-): string[] {
+export function linkRemovals(wanted: Tunnels, state: NetworkState): string[] {
   const ours = tunnelLinks(state);
   const ports = new Set(ours.map(({ tunnel }) => tunnel?.encapDestinationPort));
   return [
@@ -183,10 +183,7 @@ export function linkRemovals(
 }
 
 /** Our links that the plan does not want. */
-export function leftoverLinks(
-  wanted: { readonly links: readonly TunnelLink[] },
-  state: NetworkState,
-): LinkState[] {
+export function leftoverLinks(wanted: Pick<Tunnels, "links">, state: NetworkState): LinkState[] {
   const names = new Set(wanted.links.map(linkName));
   return tunnelLinks(state).filter(({ name }) => !names.has(name));
 }
@@ -195,16 +192,14 @@ function tunnelLinks(state: NetworkState): LinkState[] {
   return state.links.filter(({ name, tunnel }) => tunnel !== undefined && isLinkName(name));
 }
 
+const FAMILY_WORDS: Readonly<Record<Family, readonly string[]>> = { ipv4: [], ipv6: ["-6"] };
+
 function addPortCommand({ family, port }: FouPort): string {
-  return ["fou add port", port, "ipproto", TUNNEL_PROTOCOLS[family], ...familyWords(family)].join(" ");
+  return ["fou add port", port, "ipproto", TUNNEL_PROTOCOLS[family], ...FAMILY_WORDS[family]].join(" ");
 }
 
 function deletePortCommand({ family, port, binding }: FouPortState): string {
-  return ["fou del port", port, ...(binding === "" ? [] : [binding]), ...familyWords(family)].join(" ");
-}
-
-function familyWords(family: Family): string[] {
-  return family === "ipv6" ? ["-6"] : [];
+  return ["fou del port", port, ...(binding === "" ? [] : [binding]), ...FAMILY_WORDS[family]].join(" ");
 }
 
 function isOurs({ family, protocol, binding }: FouPortState): boolean {

@@ -11,10 +11,12 @@ export interface Rule {
   readonly action: string;
 }
 
-export function addRuleCommand({ preference, selector, action }: Rule): string {
-  return ["rule add pref", preference, selector, action, "protocol", FOUNAT_PROTOCOL]
-    .filter(Boolean)
-    .join(" ");
+export const addRuleCommand = (rule: Rule): string => ruleCommand("add", rule);
+export const deleteRuleCommand = (rule: Rule): string => ruleCommand("del", rule);
+
+function ruleCommand(verb: "add" | "del", { preference, selector, action }: Rule): string {
+  const words = ["rule", verb, "pref", preference, selector, action, "protocol", FOUNAT_PROTOCOL];
+  return words.filter(Boolean).join(" ");
 }
 
 /** The wanted rules that the kernel lacks. */
@@ -27,12 +29,6 @@ export function staleRules(wanted: readonly Rule[], state: NetworkState): Rule[]
   return state.rules.filter(
     (actual) => actual.protocol === FOUNAT_PROTOCOL && !wanted.some((rule) => sameRule(rule, actual)),
   );
-}
-
-export function deleteRuleCommand({ preference, selector, action }: Rule): string {
-  return ["rule del pref", preference, selector, action, "protocol", FOUNAT_PROTOCOL]
-    .filter(Boolean)
-    .join(" ");
 }
 
 function sameRule(rule: Rule, actual: RuleState): boolean {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { formatAddress, lastAddress, parseCidr } from "../cidr.ts";
+import { formatAddress, lastAddress, parseCidr } from "../routing/cidr.ts";
 
 /** IPv4 prefixes of few distinct bits, so that they nest, touch and repeat. */
 const prefix = fc

@@ -9,7 +9,7 @@ export function egress(changes: Partial<ClientEgress> = {}): ClientEgress {
     name: "internet-egress/nat",
     destinations: ["0.0.0.0/0", "::/0"],
     excluded: [],
-    gateway: ADDRESSES.service ?? {},
+    gateways: [ADDRESSES.service ?? {}],
     peers: [...Object.values(ADDRESSES.service ?? {}), ...Object.values(ADDRESSES.gateway ?? {})],
     port: 5555,
     sourcePortAuto: false,

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import type { GatewayClient, GatewayConfig } from "../gateway/config.ts";
 import { Gateway, type Suspicion } from "../gateway/gateway.ts";
 import { GatewayWatch } from "../gateway/watch.ts";
-import { kernelHere } from "../kernel.ts";
+import { kernelHere } from "../kernel/kernel.ts";
 
 // Runs in a gateway's network namespace: `node drifting-gateway.mjs JSON`. Watches it as the gateway program does while
 // somebody takes one thing after another away, and prints as JSON what became of each.

@@ -1,4 +1,4 @@
-import type { Step } from "../step.ts";
+import type { Step } from "../kernel/step.ts";
 
 /** What a group of lines is for, by the beginning of its lines; the first that fits counts. */
 const HEADINGS: readonly (readonly [RegExp, string])[] = [

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Kernel } from "../kernel.ts";
-import type { Step } from "../step.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { Step } from "../kernel/step.ts";
 
 /** What an interrupted kernel throws in place of the next command. */
 export class Interrupted extends Error {}

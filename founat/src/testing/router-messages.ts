@@ -1,6 +1,6 @@
 /** What a host on the link can send to pass for a router: ICMP messages, in hexadecimal, without their checksums. */
 
-import { parseAddress, parseCidr } from "../cidr.ts";
+import { parseAddress, parseCidr } from "../routing/cidr.ts";
 
 export interface AdvertisedPrefix {
   /** CIDR. */

@@ -1,9 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { machine } from "../../../test/datapath/machine.ts";
-import { CLIENT_TABLE, type RefusalReason } from "../client/guard.ts";
+import { CLIENT_TABLE } from "../backends/nft/guard-table.ts";
+import type { RefusalReason } from "../client/policy.ts";
 import type { Family } from "../family.ts";
-import { type Kernel, kernelThrough } from "../kernel.ts";
+import { type Kernel, kernelThrough } from "../kernel/kernel.ts";
 
 /** The network namespaces: pods on a node's bridge, the node itself, and what is outside. */
 const NAMESPACES = ["client", "neighbour", "gateway", "stranger", "router", "internet"] as const;

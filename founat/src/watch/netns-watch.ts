@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { CLIENT_TABLE, REFUSAL_REASONS, type Refusals } from "../client/guard.ts";
+import { CLIENT_TABLE } from "../backends/nft/guard-table.ts";
+import { REFUSAL_REASONS, type Refusals } from "../client/policy.ts";
 import { relevantSysctls } from "../client/sysctls.ts";
-import { SETNS } from "../setns.ts";
+import { SETNS } from "../kernel/netns.ts";
 import { WATCH_PROGRAM } from "./watch-program.ts";
 
 /** Of every interface: which ones a client has depends on its gateways. */
-const SYSCTLS = relevantSysctls({ uplink: "*", egresses: [], clusterRanges: [] });
+const SYSCTLS = relevantSysctls({ uplink: "*", egresses: [] });
 
 export interface NetnsWatchOptions {
   /** Told within a second of a change, by whomever, and once after {@link NetnsWatch.watch}; eight seconds for sysctls. */

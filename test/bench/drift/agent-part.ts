@@ -25,7 +25,7 @@ const config: ClientConfig = {
       name: "bench/bench",
       destinations: ["0.0.0.0/0", "::/0"],
       excluded: [],
-      gateway: { ipv4: "10.96.0.10", ipv6: "fd00:96::10" },
+      gateways: [{ ipv4: "10.96.0.10", ipv6: "fd00:96::10" }],
       peers: ["10.96.0.10", "10.244.2.9", "fd00:96::10", "fd00:244:2::9"],
       port: 5555,
       sourcePortAuto: false,

@@ -26,7 +26,7 @@ await new Client({ kernel: kernelInNetns(`/run/netns/${client.netns}`), logger }
       name: "bench/bench",
       destinations,
       excluded: [],
-      gateway: { ipv4: gateway.ipv4, ipv6: gateway.ipv6 },
+      gateways: [{ ipv4: gateway.ipv4, ipv6: gateway.ipv6 }],
       peers: [gateway.ipv4, gateway.ipv6],
       port: FOU_PORT,
       sourcePortAuto: false,

@@ -1,0 +1,55 @@
+import type { Changes } from "../difference.ts";
+import type { PeerChanges, Peers } from "../gateway/peers.ts";
+import type { GatewayPolicy } from "../gateway/policy.ts";
+import type { Step } from "../kernel/step.ts";
+
+/**
+ * The packet filter of one gateway: it spells the policy and the clients for the kernel, and reads them back.
+ *
+ * All throw FounatError `kernel-command-failed`, and `unexpected-output` where they read.
+ */
+export interface Backend {
+  /** How often it has changed the kernel: what is beyond that is of somebody else. */
+  readonly transactions: TransactionCounts;
+  /** @param options.elements false leaves out which clients the filter knows, of which there are many, and addresses */
+  read(options: { readonly elements: boolean }): Promise<FilterState>;
+  /** Runs steps, if there are any, those that change the filter among them. */
+  run(steps: readonly Step[]): Promise<void>;
+  /** What gives the filter other clients: steps that may run at the same time. */
+  peerSteps(changes: PeerChanges): readonly Step[];
+  /** Packets by the reason for which they were dropped, since the filter was made. */
+  drops(): Promise<ReadonlyMap<string, number>>;
+}
+
+/** What the kernel holds of a packet filter. */
+export interface FilterState {
+  /** Whether it holds any of it. */
+  readonly exists: boolean;
+  /** Whether it can carry flows past the rules once they were let through. */
+  readonly fastPath: boolean;
+  /** The clients that it knows. */
+  readonly peers: () => Peers;
+  /** What makes it that of a policy; clients stay, and so does what was not read. It may have to ask the kernel. */
+  readonly changes: (policy: GatewayPolicy, links: LinkNames) => Promise<Changes>;
+  /** What makes its clients `peers`, one by one: each may have been changed by itself. */
+  readonly peerDifferences: (peers: Peers) => PeerDifferences;
+}
+
+/** What becomes of links, by name: a filter may hang on some. */
+interface LinkNames {
+  readonly present: ReadonlySet<string>;
+  /** Those that are deleted or recreated by then. */
+  readonly replaced: ReadonlySet<string>;
+}
+
+export interface PeerDifferences extends Changes {
+  /** Addresses of nobody that the kernel takes for a client's. */
+  readonly strangers: readonly string[];
+}
+
+/** How often nftables was changed by one program; the kernel counts all changes, whoever made them. */
+export interface TransactionCounts {
+  /** Without those that have failed. */
+  readonly begun: number;
+  readonly succeeded: number;
+}

@@ -1,0 +1,51 @@
+import type { Changes } from "../../difference.ts";
+import { hasLayout, type TableComparison, tableDifferences, tableScript } from "./diff.ts";
+import { ingressChain } from "./gateway-chains.ts";
+import { peerScript, peersOf } from "./peers.ts";
+import type { NftTableState } from "./state.ts";
+import { type NftTable, nftScript } from "./table.ts";
+
+/**
+ * What leads from the kernel's table to `table`. Clients stay as they are.
+ *
+ * @param replaced links that are gone by then
+ */
+export function tableChanges(
+  table: NftTable,
+  state: NftTableState | undefined,
+  replaced: ReadonlySet<string>,
+  comparison: TableComparison,
+): Changes {
+  const rest = withoutLinks(state, replaced);
+  const differences = tableDifferences(table, rest, comparison);
+  return {
+    differences,
+    steps: differences.length > 0 ? [nftScript(tableText(table, rest, comparison))] : [],
+  };
+}
+
+function tableText(table: NftTable, state: NftTableState | undefined, comparison: TableComparison): string {
+  const script = tableScript(table, state, comparison);
+  if (state === undefined || hasLayout(table, state, comparison)) return script;
+  // A table of another layout is recreated, and its clients move to it in the same transaction.
+  return script + peerScript({ put: peersOf(state), removed: new Map() });
+}
+
+/** What is left of the table once links are gone: the kernel takes away what hangs on them. */
+function withoutLinks(
+  table: NftTableState | undefined,
+  links: ReadonlySet<string>,
+): NftTableState | undefined {
+  if (table === undefined) return undefined;
+  const gone = new Set(Array.from(links, ingressChain));
+  return {
+    ...table,
+    chains: new Map([...table.chains].filter(([name]) => !gone.has(name))),
+    flowtables: new Map(
+      Array.from(table.flowtables, ([name, devices]) => [
+        name,
+        devices.filter((device) => !links.has(device)),
+      ]),
+    ),
+  };
+}

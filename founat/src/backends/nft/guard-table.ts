@@ -1,0 +1,180 @@
+import type { Mark } from "../../client/mark.ts";
+import { type ClientPolicy, REFUSAL_REASONS, type RefusalReason } from "../../client/policy.ts";
+import { FAMILIES, type Family } from "../../family.ts";
+import { LINK_GROUP } from "../../iproute/links.ts";
+import type { Range } from "../../routing/cidr.ts";
+import { formatRange } from "../../routing/ranges.ts";
+import { perFamily, VERSION } from "./per-family.ts";
+import { chains, type NftSet, type NftTable } from "./table.ts";
+
+export const CLIENT_TABLE = "egress_nat_client";
+
+/**
+ * The client's packet filter. Routes alone do not hold: a socket bound to the uplink (SO_BINDTODEVICE needs no
+ * privilege) asks for a route on that interface only, and finds the default route.
+ */
+export function guardTable(policy: ClientPolicy): NftTable {
+  return {
+    name: CLIENT_TABLE,
+    comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
+    sets: FAMILIES.flatMap((family) => sets(family, policy)),
+    counters: REFUSAL_REASONS,
+    chains: chains([refusals(policy.replies), departures(), openings(), arrivals(policy)].join("")),
+  };
+}
+
+function counted(reason: RefusalReason): string {
+  return `counter name ${reason}`;
+}
+
+function sets(family: Family, { families, port }: ClientPolicy): NftSet[] {
+  const { guarded, originating, gateways, peers } = families[family];
+  const address = `${family}_addr`;
+  const spell = (ranges: readonly Range[]) => ranges.map((range) => formatRange(family, range));
+  const ranges = { type: address, interval: true };
+  const originatingOnly = "destinations where only flows that the client opens use the tunnel";
+  const outer = gateways.map((gateway) => `${gateway} . ${port}`);
+  const found: Omit<NftSet, "kind">[] = [
+    { ...ranges, name: "guarded", comment: "destinations of Egresses", elements: spell(guarded) },
+    { ...ranges, name: "originating", comment: originatingOnly, elements: spell(originating) },
+    {
+      name: "gateways",
+      type: `${address} . inet_service`,
+      comment: "where outer packets go",
+      elements: outer,
+    },
+    { name: "peers", type: address, comment: "where outer packets may come from", elements: peers },
+  ];
+  return found.map((set) => ({ ...set, kind: "set", name: `${set.name}${VERSION[family]}` }));
+}
+
+function refusals({ mask, value }: Mark): string {
+  const keep = ~mask >>> 0;
+  const setMark = `meta mark set meta mark and 0x${keep.toString(16)} or 0x${value.toString(16)}`;
+  return `
+    # A program is told at once why it cannot connect.
+    chain refuse {
+      # from an address of somebody else, who would get the error and what it quotes
+      fib saddr type != local ${counted("rejected")} drop
+      # an error to this host
+      ${counted("rejected")} reject with icmpx type admin-prohibited
+    }
+
+    # Rule 1880 sends this mark to the main table.
+    chain bypass {
+      # opens a connection: no reply, whatever conntrack has kept of somebody else's packets
+      ${perFamily((ip, v) => `tcp flags & (syn | ack) == syn ${ip} daddr @originating${v} goto refuse`)}
+      # replies to inbound flows bypass the tunnel
+      ${perFamily((ip, v) => `${ip} daddr @originating${v} ${setMark} accept`)}
+    }
+  `;
+}
+
+/** Either group, at less cost than a set of both: they differ in the last bit. */
+const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
+
+// Outer packets by address and port together: a port alone would let anything out to it. Replies not by `ct direction
+// original ... reject`: a packet that conntrack finds invalid has no direction.
+function departures(): string {
+  const foreign = perFamily(
+    (ip, v) =>
+      `ct state new ${ip} saddr @originating${v} fib saddr type != local socket transparent 0 ${counted("rejected")} drop`,
+  );
+  return `
+    # Where the routes lead into a tunnel, or a socket is bound to one.
+    chain tunnel_output {
+      # replies of this host
+      ct direction reply jump bypass
+      # no gateway: refused at once
+      oifgroup ${LINK_GROUP.open} goto refuse
+    }
+
+    # Another host's address takes no privilege in IPv6 (IPV6_FREEBIND): a program could make up the other side of an
+    # inbound flow, and answer it around the tunnel. Proxies that keep their clients' addresses have IP_TRANSPARENT.
+    chain loopback {
+      # from an address of somebody else
+      ${foreign}
+    }
+
+    # Fail closed, whatever the routes say. What most packets need comes first.
+    chain guard {
+      type route hook output priority filter; policy accept;
+      # through the tunnel to a gateway
+      oifgroup ${LINK_GROUP.peer} ct direction original accept
+      # outer packets to gateways
+      ${perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`)}
+      # into a tunnel all the same
+      oifgroup ${ANY_LINK} goto tunnel_output
+      # this host
+      oifname "lo" goto loopback
+      # replies to inbound flows
+      ct direction reply jump bypass
+      # to somebody who would send it on: where to, only its routing header says
+      meta nfproto ipv6 exthdr rt exists goto refuse
+      # around the tunnel: refused
+      ${perFamily((ip, v) => `${ip} daddr @guarded${v} goto refuse`)}
+    }
+  `;
+}
+
+// ICMP leaves nothing behind by which a flow of this host would be a reply.
+function openings(): string {
+  return `
+    # What comes through a tunnel answers a flow of this client.
+    chain answers {
+      # answers
+      ct state established,related accept
+      # nobody opens a flow to a client, or passes through it, by its tunnel
+      drop
+    }
+
+    # Conntrack keeps what passes here, and what a socket sends to where it came from is a reply from then on: so
+    # nothing stays of what nobody listens for. Of a datagram nobody is told either: the error would have no flow,
+    # and take the tunnel. A reset belongs to the inbound flow, and leaves as that came.
+    chain listeners {
+      # of this host
+      iifname "lo" accept
+      # of a connection that conntrack does not know: what its socket sends would be a reply from then on
+      ct state new tcp flags & (syn | ack) != syn fib daddr type local ${counted("unheard")} reject with tcp reset
+      # for a socket, whatever its kind
+      socket transparent <= 1 accept
+      # for nobody: the kernel itself does not answer each segment by a reset
+      meta l4proto tcp fib daddr type local ${counted("unheard")} reject with tcp reset
+      # for nobody
+      ${counted("unheard")} drop
+    }
+
+    # The first packets of inbound flows, and those of none.
+    chain openings {
+      # with a routing header: to be sent on by this host
+      meta nfproto ipv6 exthdr rt exists ${counted("unheard")} drop
+      # from where replies bypass the tunnel
+      ${perFamily((ip, v) => `meta l4proto { tcp, udp } ${ip} saddr @originating${v} goto listeners`)}
+    }
+  `;
+}
+
+// In outer packets of gateways nothing stands before UDP's header: one for routing would lead on to where only it says.
+// The checksum behind a routing header is that of the last destination: to conntrack it is invalid here.
+function arrivals({ uplink, port }: ClientPolicy): string {
+  return `
+    # What comes out of a tunnel or goes into one, for this host or for containers of its own, and what opens a flow.
+    # After NAT, so that a port is that of the socket; before conntrack confirms a flow.
+    chain arrivals {
+      type filter hook prerouting priority dstnat + 1; policy accept;
+      # through the tunnel
+      iifgroup ${ANY_LINK} goto answers
+      # outer packets of gateways
+      ip6 nexthdr udp udp dport ${port} ip6 saddr @peers6 accept
+      meta nfproto ipv4 udp dport ${port} ip saddr @peers4 accept
+      # outer packets of anybody else
+      udp dport ${port} fib daddr type != unicast drop
+      # a tunnel without UDP would pass by the peers' check
+      meta l4proto { 4, 41 } fib daddr type != unicast drop
+      # replies of containers in the pod, which are routed after this chain, and not again
+      iifname != "${uplink}" ct direction reply goto bypass
+      # to this host; an established flow asks nothing else
+      ct state new,invalid fib daddr type != unicast goto openings
+    }
+  `;
+}

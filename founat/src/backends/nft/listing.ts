@@ -1,0 +1,93 @@
+import type { Kernel } from "../../kernel/kernel.ts";
+import { type NftTableState, parseTable } from "./state.ts";
+import { type NftTable, renderTable } from "./table.ts";
+import type { OwnTransactions } from "./transactions.ts";
+
+/** By what nft read. All clients of a node have the same few. */
+const listings = new Map<string, NftTableState>();
+
+/**
+ * How nft lists `table` without its elements. It prints rules in another spelling than it reads, and in another one in
+ * each version; so it is asked itself, in an empty network namespace, once for each text.
+ *
+ * @throws FounatError `kernel-command-failed`, also where no namespace can be made (that takes CAP_SYS_ADMIN)
+ */
+export async function tableListing(table: NftTable, kernel: Kernel): Promise<NftTableState | undefined> {
+  const text = renderTable(withoutElements(table));
+  const known = listings.get(text);
+  if (known !== undefined) return known;
+  const [, output] = await kernel.runAside([
+    { file: "nft", args: ["-f", "-"], input: text },
+    { file: "nft", args: ["-j", "list", "table", "inet", table.name] },
+  ]);
+  const listing = parseTable(output ?? "");
+  if (listing !== undefined) listings.set(text, listing);
+  return listing;
+}
+
+/** To its caller a question, which leaves nothing: one step, because the steps of a read have no order. */
+const LIST_AND_REMOVE = 'nft -f - && nft -j list table inet "$1" && nft delete table inet "$1"';
+
+/** Transactions of {@link DormantListing.of} that asks nft. */
+const TRANSACTIONS = 2;
+
+/**
+ * How nft lists a table, where no network namespace can be made: nft is asked in the namespace itself, by a table of
+ * another name that sleeps, and is there for as long as the question takes. What the kernel has of the table itself
+ * plays no part, because somebody else may have changed it.
+ */
+export class DormantListing {
+  readonly #kernel: Pick<Kernel, "read">;
+  readonly #transactions: OwnTransactions;
+  /** Of the last text only: it changes with the uplink and the port. */
+  #known: { readonly text: string; readonly listing: NftTableState } | undefined;
+
+  /** @param transactions where those are counted by which it asks */
+  constructor(kernel: Pick<Kernel, "read">, transactions: OwnTransactions) {
+    this.#kernel = kernel;
+    this.#transactions = transactions;
+  }
+
+  /**
+   * @param table the devices of its chains must exist
+   * @returns without elements
+   * @throws FounatError `kernel-command-failed`, `unexpected-output`
+   */
+  async of(table: NftTable): Promise<NftTableState | undefined> {
+    const asleep = sleeping(table);
+    const text = renderTable(asleep);
+    if (this.#known?.text === text) return this.#known.listing;
+    // A program that was killed in between may have left one. Awake it would act.
+    const before = `table inet ${asleep.name} { flags dormant; }\ndelete table inet ${asleep.name}\n`;
+    const [output] = await this.#transactions.during(TRANSACTIONS, () =>
+      this.#kernel.read([
+        { file: "sh", args: ["-c", LIST_AND_REMOVE, "sh", asleep.name], input: before + text },
+      ]),
+    );
+    const state = parseTable(output ?? "");
+    if (state === undefined) return undefined;
+    const listing = { ...state, definition: awake(state.definition, table.name) };
+    this.#known = { text, listing };
+    return listing;
+  }
+}
+
+function sleeping(table: NftTable): NftTable {
+  return {
+    ...withoutElements(table),
+    name: `${table.name}_listing`,
+    dormant: true,
+    // A flowtable does not sleep with its table.
+    flowtables: (table.flowtables ?? []).map((flowtable) => ({ ...flowtable, devices: ["lo"] })),
+  };
+}
+
+/** The definition of a table that sleeps, as that of the one by the name `name` that does not. */
+function awake(definition: string, name: string): string {
+  const { flags: _, ...rest } = JSON.parse(definition) as Record<string, unknown>;
+  return JSON.stringify({ ...rest, name });
+}
+
+function withoutElements(table: NftTable): NftTable {
+  return { ...table, sets: table.sets.map((set) => ({ ...set, elements: [] })) };
+}

@@ -1,0 +1,73 @@
+import type { Family } from "../family.ts";
+import { parseCidr, prefixesOf, type Range, rangeOf } from "../routing/cidr.ts";
+import { carriedRanges, type Decision, NEVER_SENT, translatedRanges } from "../routing/coverage.ts";
+import { normalizeCidrs } from "../routing/nesting.ts";
+import { mergeRanges } from "../routing/ranges.ts";
+import type { ClientEgress } from "./config.ts";
+import type { Mark } from "./mark.ts";
+import { gatewaysOf } from "./tunnels.ts";
+
+/** Why the guard refuses packets. */
+export const REFUSAL_REASONS = [
+  /** Of the client, and would have left around the tunnel, or without a gateway. */
+  "rejected",
+  /** To the client, from where the Egresses' destinations are, and nobody listens. */
+  "unheard",
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
+
+/** Packets that a guard has refused since it was made. */
+export type Refusals = Readonly<Record<RefusalReason, number>>;
+
+/** What the guard of a client is told, whoever spells it. */
+export interface ClientPolicy {
+  readonly uplink: string;
+  /** UDP port of the tunnel. */
+  readonly port: number;
+  /** On replies to inbound flows, which must not meet a tunnel. */
+  readonly replies: Mark;
+  readonly families: Readonly<Record<Family, FamilyPolicy>>;
+}
+
+interface FamilyPolicy {
+  /** Packets there leave through the tunnel or not at all. */
+  readonly guarded: readonly Range[];
+  /** Those of them where only flows that the client opens use the tunnel. */
+  readonly originating: readonly Range[];
+  /** Addresses that outer packets go to. */
+  readonly gateways: readonly string[];
+  /** Addresses that outer packets may come from. */
+  readonly peers: readonly string[];
+}
+
+/** Who carries what of one family. */
+export interface FamilyCoverage {
+  readonly family: Family;
+  readonly decisions: readonly Decision<ClientEgress>[];
+  readonly carriers: ReadonlySet<ClientEgress>;
+  /** The client's own address. */
+  readonly local: string | undefined;
+}
+
+/** What is guarded of one family, given who carries what of both. */
+export function familyPolicy(
+  family: Family,
+  coverage: Readonly<Record<Family, FamilyCoverage>>,
+): FamilyPolicy {
+  const { decisions, carriers } = coverage[family];
+  const ranges = (which?: (egress: ClientEgress) => boolean) => {
+    const carried = carriedRanges(decisions, which);
+    if (family === "ipv4") return carried;
+    return mergeRanges([...carried, ...translatedRanges(carriedRanges(coverage.ipv4.decisions, which))]);
+  };
+  const gateways = [...carriers].flatMap((egress) => gatewaysOf(family, egress));
+  const peers = normalizeCidrs([...carriers].flatMap((egress) => egress.peers));
+  return {
+    guarded: mergeRanges([...ranges(), ...prefixesOf(family, NEVER_SENT).map(rangeOf)]),
+    originating: ranges((egress) => egress.originatingOnly),
+    gateways: [...new Set(gateways)],
+    peers: peers
+      .filter((peer) => parseCidr(peer).family === family)
+      .map((peer) => peer.replace(/\/(32|128)$/, "")),
+  };
+}

@@ -1,0 +1,26 @@
+import type { Family } from "../family.ts";
+import { ADDRESS_BITS, formatAddress, type Range } from "./cidr.ts";
+
+/** Joins ranges that overlap or touch. */
+export function mergeRanges(ranges: Iterable<Range>): Range[] {
+  const merged: Range[] = [];
+  for (const range of [...ranges].sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0))) {
+    const before = merged.at(-1);
+    if (before !== undefined && range.first <= before.last + 1n) {
+      if (range.last > before.last) merged[merged.length - 1] = { first: before.first, last: range.last };
+    } else {
+      merged.push(range);
+    }
+  }
+  return merged;
+}
+
+/** As nft reads and prints it: an address, a CIDR where the range is one, else `first-last`. */
+export function formatRange(family: Family, { first, last }: Range): string {
+  const start = formatAddress(family, first);
+  if (first === last) return start;
+  const size = last - first + 1n;
+  const hostBits = size.toString(2).length - 1;
+  const isCidr = size === 1n << BigInt(hostBits) && first % size === 0n;
+  return isCidr ? `${start}/${ADDRESS_BITS[family] - hostBits}` : `${start}-${formatAddress(family, last)}`;
+}
