@@ -34,7 +34,7 @@ export default defineConfig({
           // Generous: some tests start processes, and machines may be busy.
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          include: ["*/src/**/*.test.ts", "test/**/*.test.ts"],
+          include: ["*/src/**/*.test.ts", "{tools,test}/**/*.test.ts"],
           exclude: [
             "**/node_modules/**",
             "**/*.api.test.ts",

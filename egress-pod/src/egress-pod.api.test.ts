@@ -27,10 +27,10 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
+import { asEarlierRelease, NO_NETWORK } from "@egress-nat/test/api/earlier-release";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
 import { ZodError } from "zod";
-import { asEarlierRelease, NO_NETWORK } from "../../test/api/earlier-release.ts";
 import { EgressPod } from "./egress-pod.ts";
 import type { GatewayPort } from "./gateway-sync.ts";
 import { Metrics } from "./metrics.ts";

@@ -1,5 +1,5 @@
+import { apiserver, etcd } from "@egress-nat/test/api/apiserver";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
-import { apiserver, etcd } from "../../test/api/apiserver.ts";
 import type { Credentials } from "./credentials.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { Reflector, type ReflectorEvent } from "./reflector.ts";

@@ -1,6 +1,6 @@
+import { kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { execa } from "execa";
 import { expect, inject, test } from "vitest";
-import { kubectlBinary } from "../cluster/kubectl.ts";
 import { apiserver, etcd } from "./apiserver.ts";
 
 async function readyz(): Promise<boolean> {

@@ -3,14 +3,14 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { exists } from "@egress-nat/tools/system/cache";
+import { kubectlBinary } from "@egress-nat/tools/system/client-tools";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import type { TestProject } from "vitest/node";
 import { type ControlPlane, startControlPlane } from "../cluster/control-plane.ts";
 import { type ControlPlanePlan, etcdData } from "../cluster/control-plane-commands.ts";
-import { kubectlBinary } from "../cluster/kubectl.ts";
-import { exists } from "../system/cache.ts";
 import { freePorts } from "../system/free-ports.ts";
-import { waitUntil } from "../system/wait-until.ts";
 import type { ControlPlaneAction } from "./apiserver.ts";
 
 declare module "vitest" {

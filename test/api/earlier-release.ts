@@ -2,7 +2,7 @@
 
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
 import { KubeError, type Resource, resourcePath, type Transport } from "@egress-nat/kube";
-import { waitUntil } from "../system/wait-until.ts";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 
 const DEFINITION: Resource = {
   group: "apiextensions.k8s.io",

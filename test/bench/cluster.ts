@@ -1,6 +1,6 @@
+import { TestBedError } from "@egress-nat/tools/system/failure";
 import { type Cluster, removeCluster } from "../cluster/cluster.ts";
 import { upOneNode } from "../cluster/one-node.ts";
-import { TestBedError } from "../system/failure.ts";
 import { installChart } from "../workload/chart.ts";
 import { Kubectl } from "../workload/kubectl.ts";
 import { progress } from "./progress.ts";

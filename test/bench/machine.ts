@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { needCommands } from "../system/debian-packages.ts";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { VirtualMachine, type VirtualMachineOptions } from "../vm/virtual-machine.ts";
 import { progress } from "./progress.ts";
 

@@ -1,5 +1,5 @@
+import { helmTemplate, NAMESPACE } from "@egress-nat/tools/chart/helm-template";
 import { parseAllDocuments } from "yaml";
-import { helmTemplate, NAMESPACE } from "./helm-template.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a test asserts on any field of any object.
 type Anything = any;

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { exists } from "@egress-nat/tools/system/cache";
 import { execa } from "execa";
-import { exists } from "../system/cache.ts";
 
 const VALIDITY_DAYS = "365";
 

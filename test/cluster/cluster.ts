@@ -1,15 +1,15 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { helmBinary, kubectlBinary } from "@egress-nat/tools/system/client-tools";
+import { TestBedError } from "@egress-nat/tools/system/failure";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { z } from "zod";
-import { TestBedError } from "../system/failure.ts";
 import { inNetns, ipBatch, netnsPath } from "../system/network-namespace.ts";
 import { BackgroundProcess, lastLines } from "../system/process.ts";
-import { waitUntil } from "../system/wait-until.ts";
 import { ControlPlane } from "./control-plane.ts";
 import { componentsOf } from "./control-plane-commands.ts";
 import { insideInternet, internetProcess } from "./internet.ts";
-import { helmBinary, kubectlBinary } from "./kubectl.ts";
 import { podRoutes, removeNetwork } from "./network.ts";
 import { ClusterNode } from "./node.ts";
 import type { ImageTarball } from "./node-disk.ts";

@@ -1,11 +1,11 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import ipaddr from "ipaddr.js";
-import { needCommands } from "../system/debian-packages.ts";
 import { inNetns } from "../system/network-namespace.ts";
 import { BackgroundProcess } from "../system/process.ts";
-import { waitUntil } from "../system/wait-until.ts";
 import { Authority, type Identity, type KeyPair } from "./authority.ts";
 import {
   apiserverUrl,

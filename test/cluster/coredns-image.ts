@@ -1,9 +1,9 @@
 import { copyFile, mkdir, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { cachedImage } from "@egress-nat/tools/images/image";
+import { writeImage } from "@egress-nat/tools/images/oci-layout";
+import { goProgram } from "@egress-nat/tools/system/go-program";
 import { execa } from "execa";
-import { cachedImage } from "../images/image.ts";
-import { writeImage } from "../images/oci-layout.ts";
-import { goProgram } from "../system/go-program.ts";
 import type { ImageTarball } from "./node-disk.ts";
 
 export const COREDNS_IMAGE = "registry.k8s.io/coredns/coredns:test";

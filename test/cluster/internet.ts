@@ -1,8 +1,8 @@
 import { join } from "node:path";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { inNetns, netnsPath } from "../system/network-namespace.ts";
 import { BackgroundProcess } from "../system/process.ts";
-import { waitUntil } from "../system/wait-until.ts";
 import type { ClusterPlan } from "./plan.ts";
 
 const PROCESS = "internet";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
+import { goProgram } from "@egress-nat/tools/system/go-program";
 import { z } from "zod";
-import { goProgram } from "../system/go-program.ts";
 
 /** Which of the Kubernetes versions that the product supports. */
 export const KubernetesVersion = z.enum(["newest", "oldest"]);

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { dirname } from "node:path";
+import { imageTarballs } from "@egress-nat/tools/images";
+import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { imageTarballs } from "../images/index.ts";
-import { runCommand } from "../system/run-command.ts";
 import { Cluster, clusterNames, isUp, readRecord, removeCluster } from "./cluster.ts";
 import { ControlPlaneComponent, withDependents } from "./control-plane-commands.ts";
 import { KubernetesVersion } from "./kubernetes-binary.ts";

@@ -1,5 +1,5 @@
+import { exists } from "@egress-nat/tools/system/cache";
 import { execa } from "execa";
-import { exists } from "../system/cache.ts";
 import { ipBatch, netnsPath } from "../system/network-namespace.ts";
 import type { ClusterPlan, Leg } from "./plan.ts";
 

@@ -1,11 +1,11 @@
 import { copyFile, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { cachedFolder, contentHash, exists, keepNewest } from "@egress-nat/tools/system/cache";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
+import { TestBedError } from "@egress-nat/tools/system/failure";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
-import { cachedFolder, contentHash, exists, keepNewest } from "../system/cache.ts";
-import { needCommands } from "../system/debian-packages.ts";
-import { TestBedError } from "../system/failure.ts";
 import { BackgroundProcess } from "../system/process.ts";
-import { waitUntil } from "../system/wait-until.ts";
 
 /** One image for the nodes: a tarball that `ctr images import` takes. Its digest names its content. */
 export interface ImageTarball {

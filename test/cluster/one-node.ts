@@ -1,4 +1,4 @@
-import { imageTarballs } from "../images/index.ts";
+import { imageTarballs } from "@egress-nat/tools/images";
 import type { Cluster } from "./cluster.ts";
 import { type UpOptions, upCluster } from "./up.ts";
 

@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { TestBedError } from "@egress-nat/tools/system/failure";
 import { z } from "zod";
-import { TestBedError } from "../system/failure.ts";
 import { netnsPath } from "../system/network-namespace.ts";
 import type { ControlPlanePlan } from "./control-plane-commands.ts";
 import { KubernetesVersion } from "./kubernetes-binary.ts";

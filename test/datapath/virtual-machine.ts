@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import type { TestProject } from "vitest/node";
-import { needCommands } from "../system/debian-packages.ts";
 import { VirtualMachine } from "../vm/virtual-machine.ts";
 import { MAKE_SLOTS, SLOTS } from "./slots.ts";
 

@@ -1,10 +1,10 @@
+import { imageTarballs } from "@egress-nat/tools/images";
+import { runCommand } from "@egress-nat/tools/system/run-command";
+import { aligned } from "@egress-nat/tools/system/table";
 import { program } from "commander";
 import { Listr, PRESET_TIMER } from "listr2";
 import type { Cluster } from "../cluster/cluster.ts";
 import { upCluster } from "../cluster/up.ts";
-import { imageTarballs } from "../images/index.ts";
-import { runCommand } from "../system/run-command.ts";
-import { aligned } from "../system/table.ts";
 import { installChart } from "../workload/chart.ts";
 import { gatewaysOf } from "../workload/gateways.ts";
 import { Kubectl } from "../workload/kubectl.ts";

@@ -1,4 +1,4 @@
-import { TOOLBOX_IMAGE } from "../images/index.ts";
+import { TOOLBOX_IMAGE } from "@egress-nat/tools/images";
 import { gatewaysReady } from "../workload/gateways.ts";
 import type { Kubectl } from "../workload/kubectl.ts";
 import { clientOf, egress, namespace, probePod, probeProgram } from "../workload/manifests.ts";

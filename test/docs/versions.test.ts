@@ -1,8 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { requiredVersion } from "@egress-nat/tools/system/go-program";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { requiredVersion } from "../system/go-program.ts";
 
 const root = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");

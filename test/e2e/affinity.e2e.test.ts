@@ -1,6 +1,6 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { waitUntil } from "../system/wait-until.ts";
 import { type EgressName, egress } from "../workload/manifests.ts";
 import { type Probe, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";

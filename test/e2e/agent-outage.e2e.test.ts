@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
 import { clientOf, probePod, scriptPod } from "../workload/manifests.ts";
 import { ProbePod } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";

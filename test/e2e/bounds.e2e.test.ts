@@ -1,5 +1,5 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
 import type { Manifest } from "../workload/kubectl.ts";
 import { clientOf, scriptPod } from "../workload/manifests.ts";
 import type { SeenAs } from "../workload/probe-pod.ts";

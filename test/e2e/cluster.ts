@@ -1,10 +1,10 @@
 import { join } from "node:path";
+import { imageTarballs } from "@egress-nat/tools/images";
+import { helmBinary, kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import type { TestProject } from "vitest/node";
 import { z } from "zod";
 import { type Cluster, isUp, removeCluster } from "../cluster/cluster.ts";
-import { helmBinary, kubectlBinary } from "../cluster/kubectl.ts";
 import { upCluster } from "../cluster/up.ts";
-import { imageTarballs } from "../images/index.ts";
 import { installChart } from "../workload/chart.ts";
 import { Kubectl } from "../workload/kubectl.ts";
 import { clearTheStage, setTheStage } from "./kit/cast.ts";

@@ -1,6 +1,6 @@
 import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
 import { clientOf, egress, probePod } from "../workload/manifests.ts";
 import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
 import { uniqueText } from "./kit/evidence.ts";

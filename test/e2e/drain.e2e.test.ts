@@ -1,6 +1,6 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { waitUntil } from "../system/wait-until.ts";
 import { clientOf, egress, probePod } from "../workload/manifests.ts";
 import { ProbePod } from "../workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";

@@ -1,6 +1,6 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
 import { RELEASE } from "../workload/chart.ts";
 import { clientOf, egress, probePod } from "../workload/manifests.ts";
 import { ProbePod } from "../workload/probe-pod.ts";

@@ -1,5 +1,5 @@
+import { helmBinary } from "@egress-nat/tools/system/client-tools";
 import { removeCluster } from "../cluster/cluster.ts";
-import { helmBinary } from "../cluster/kubectl.ts";
 import { PAIR } from "../cluster/pair.ts";
 import { COIL } from "../coil/names.ts";
 import { OLDEST } from "../demo/names.ts";

@@ -1,4 +1,4 @@
-import { aligned } from "../system/table.ts";
+import { aligned } from "@egress-nat/tools/system/table";
 import { sum, type Tally } from "./tally.ts";
 
 /** One stage after it ran. */

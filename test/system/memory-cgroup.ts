@@ -1,6 +1,6 @@
 import { access, mkdir, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { TestBedError } from "./failure.ts";
+import { TestBedError } from "@egress-nat/tools/system/failure";
 
 const MOUNT = "/sys/fs/cgroup";
 

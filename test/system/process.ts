@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { TestBedError } from "@egress-nat/tools/system/failure";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { z } from "zod";
-import { TestBedError } from "./failure.ts";
 import { inNetns } from "./network-namespace.ts";
-import { waitUntil } from "./wait-until.ts";
 
 export interface ProcessOptions {
   /** Unique in its state folder. */

@@ -1,12 +1,13 @@
 import { join } from "node:path";
+import { CHART } from "@egress-nat/tools/chart";
+import { imageTarballs } from "@egress-nat/tools/images";
 import { afterAll, beforeAll, test } from "vitest";
 import { type Cluster, removeCluster } from "../cluster/cluster.ts";
 import { upOneNode } from "../cluster/one-node.ts";
 import { EGRESS, setTheScene } from "../demo/scene.ts";
 import { Internet } from "../e2e/kit/internet.ts";
 import { Transfers } from "../e2e/kit/transfers.ts";
-import { imageTarballs } from "../images/index.ts";
-import { CHART, installChart } from "../workload/chart.ts";
+import { installChart } from "../workload/chart.ts";
 import { gatewaysReady } from "../workload/gateways.ts";
 import { Kubectl } from "../workload/kubectl.ts";
 import { ProbePod } from "../workload/probe-pod.ts";

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { CACHE_FOLDER, exists } from "@egress-nat/tools/system/cache";
 import { execa } from "execa";
-import { CACHE_FOLDER, exists } from "../system/cache.ts";
 import type { VirtualMachineKit } from "./kit.ts";
 
 const PROBE_TIMEOUT_MS = 15_000;

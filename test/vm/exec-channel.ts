@@ -1,6 +1,6 @@
 import { connect } from "node:net";
+import { TestBedError } from "@egress-nat/tools/system/failure";
 import { z } from "zod";
-import { TestBedError } from "../system/failure.ts";
 
 const DEFAULT_TIMEOUT_MS = 120_000;
 

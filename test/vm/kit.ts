@@ -1,10 +1,10 @@
 import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { cachedFolder, contentHash } from "@egress-nat/tools/system/cache";
+import { needCommands, refreshPackageLists } from "@egress-nat/tools/system/debian-packages";
+import { TestBedError } from "@egress-nat/tools/system/failure";
+import { goProgram } from "@egress-nat/tools/system/go-program";
 import { execa } from "execa";
-import { cachedFolder, contentHash } from "../system/cache.ts";
-import { needCommands, refreshPackageLists } from "../system/debian-packages.ts";
-import { TestBedError } from "../system/failure.ts";
-import { goProgram } from "../system/go-program.ts";
 import { BOOT_MODULES } from "./kernel-modules.ts";
 
 /**

@@ -1,9 +1,9 @@
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { needCommands } from "../system/debian-packages.ts";
-import { TestBedError } from "../system/failure.ts";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
+import { TestBedError } from "@egress-nat/tools/system/failure";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { BackgroundProcess } from "../system/process.ts";
-import { waitUntil } from "../system/wait-until.ts";
 import { type Accelerator, accelerator, isEmulation } from "./accelerator.ts";
 import { type ExecOptions, type ExecResult, exec, run } from "./exec-channel.ts";
 import { GUEST_MODULES } from "./kernel-modules.ts";

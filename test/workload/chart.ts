@@ -1,10 +1,7 @@
-import { join } from "node:path";
+import { CHART } from "@egress-nat/tools/chart";
 import { z } from "zod";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { ClusterPlan } from "../cluster/plan.ts";
-
-/** The chart of this checkout. */
-export const CHART = join(import.meta.dirname, "../../config/helm/egress-nat");
 
 /** The Helm release of the product in test clusters. */
 export const RELEASE = { name: "egress-nat", namespace: "egress-nat" } as const;

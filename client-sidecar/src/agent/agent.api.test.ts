@@ -25,9 +25,9 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
+import { asEarlierRelease, NO_NETWORK } from "@egress-nat/test/api/earlier-release";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
-import { asEarlierRelease, NO_NETWORK } from "../../../test/api/earlier-release.ts";
 import { NodeState } from "../state/node-state.ts";
 import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeGateways } from "../testing/fake-gateways.ts";

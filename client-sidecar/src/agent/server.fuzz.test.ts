@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { createLogger } from "@egress-nat/program";
+import { FUZZ_TIMEOUT_MS, fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
-import { FUZZ_TIMEOUT_MS, fuzzBytes } from "../../../test/fuzz/bytes.ts";
 import { AgentRequestSchema } from "./protocol.ts";
 import { AgentServer } from "./server.ts";
 

@@ -1,7 +1,7 @@
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
 import { pause, type Resource } from "@egress-nat/kube";
+import { withoutInDefinition } from "@egress-nat/test/api/earlier-release";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { withoutInDefinition } from "../../../test/api/earlier-release.ts";
 import { Playground, silentLogger } from "../testing/cluster.ts";
 import { confinedTo } from "../testing/confined-transport.ts";
 import { RunningOperator } from "../testing/running-operator.ts";

@@ -1,6 +1,6 @@
+import { TOOLBOX_IMAGE } from "@egress-nat/tools/images";
 import { z } from "zod";
 import type { ClusterNode } from "../../cluster/node.ts";
-import { TOOLBOX_IMAGE } from "../../images/index.ts";
 import { gatewaysReady } from "../../workload/gateways.ts";
 import type { Kubectl } from "../../workload/kubectl.ts";
 import { clientOf, type EgressName, egress, namespace, scriptPod } from "../../workload/manifests.ts";

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { z } from "zod";
 import type { Cluster } from "../../cluster/cluster.ts";
 import { inNetns, netnsPath } from "../../system/network-namespace.ts";
-import { waitUntil } from "../../system/wait-until.ts";
 import { RELEASE } from "../../workload/chart.ts";
 import { gatewaysReady } from "../../workload/gateways.ts";
 import type { Kubectl } from "../../workload/kubectl.ts";

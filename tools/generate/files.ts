@@ -5,22 +5,24 @@ import { dirname, join } from "node:path";
 import { type GeneratedFile, generatedFiles } from "@egress-nat/crds/generate";
 import { plainYaml } from "../chart/plain-yaml.ts";
 import { chartReadme } from "../chart/values-table.ts";
-import { cniMatrix } from "../cni/document.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
+/** Makes files of the repository, with their paths in it. */
+export type Generator = () => Promise<readonly GeneratedFile[]>;
+
 /** In this order: the plain YAML holds the definitions that lie in the chart's folder. */
-const GENERATORS = [generatedFiles, plainYaml, chartReadme, cniMatrix];
+export const GENERATORS: readonly Generator[] = [generatedFiles, plainYaml, chartReadme];
 
 /** Those of the generated files that the disk holds differently, or not at all. */
-export async function outdatedFiles(): Promise<readonly GeneratedFile[]> {
-  return (await Promise.all(GENERATORS.map(outdated))).flat();
+export async function outdatedFiles(generators: readonly Generator[]): Promise<readonly GeneratedFile[]> {
+  return (await Promise.all(generators.map(outdated))).flat();
 }
 
 /** Writes the generated files that are not up to date. @returns their paths */
-export async function writeOutdatedFiles(): Promise<readonly string[]> {
+export async function writeOutdatedFiles(generators: readonly Generator[]): Promise<readonly string[]> {
   const written: string[] = [];
-  for (const generate of GENERATORS) {
+  for (const generate of generators) {
     for (const { path, text } of await outdated(generate)) {
       await mkdir(dirname(join(ROOT, path)), { recursive: true });
       await writeFile(join(ROOT, path), text);
@@ -30,9 +32,7 @@ export async function writeOutdatedFiles(): Promise<readonly string[]> {
   return written;
 }
 
-async function outdated(
-  generate: () => Promise<readonly GeneratedFile[]>,
-): Promise<readonly GeneratedFile[]> {
+async function outdated(generate: Generator): Promise<readonly GeneratedFile[]> {
   const files = await generate();
   const onDisk = await Promise.all(
     files.map(({ path }) => readFile(join(ROOT, path), "utf8").catch(() => "")),

@@ -1,4 +1,4 @@
-// usage: node test/fill-lock.mjs [LOCK FILE]
+// usage: node tools/fill-lock.mjs [LOCK FILE]
 // Adds the optional platform packages that are missing from package-lock.json.
 //
 // A registry mirror may not carry the packages built for other platforms. `npm install` then leaves them out of

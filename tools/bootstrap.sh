@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: test/bootstrap.sh SCRIPT.ts [ARGUMENT]...
+# usage: tools/bootstrap.sh SCRIPT.ts [ARGUMENT]...
 # Runs one of the project's scripts on the Node that the project pins. It installs the npm dependencies first
 # when they are missing or older than the lock file, so that every `npm run` command works from a fresh clone.
 # Plain sh: it runs before anything is installed.

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { GeneratedFile } from "@egress-nat/crds/generate";
 import { isMap, isScalar, type Node, parseDocument } from "yaml";
 import { markdownTable, replaceBetweenMarks } from "../generate/markdown.ts";
-import { CHART } from "../workload/chart.ts";
+import { CHART } from "./chart.ts";
 
 const README = "config/helm/egress-nat/README.md";
 

@@ -8,9 +8,14 @@ import { writeImage } from "./oci-layout.ts";
 // containerd's sandbox_image has to say the same.
 const NAME = "registry.k8s.io/pause:3.10";
 
+/** An executable that does nothing until it is ended. @returns its path in the cache */
+export function pauseProgram(): Promise<string> {
+  return goProgram({ name: "pause", folder: join(import.meta.dirname, "pause") });
+}
+
 /** The image of the sandbox container of every pod, so that nodes need no registry. */
 export async function pauseImage(): Promise<CachedImage> {
-  const program = await goProgram({ name: "pause", folder: join(import.meta.dirname, "pause") });
+  const program = await pauseProgram();
   const key = basename(dirname(program));
   return cachedImage(NAME, key, async (layout) => {
     const root = join(layout, "root");

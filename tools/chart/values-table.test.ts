@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { CHART } from "../workload/chart.ts";
+import { CHART } from "./chart.ts";
 import { valuesIn } from "./values-table.ts";
 
 test("a value has the description, the default and the path that helm-docs gives it", () => {
