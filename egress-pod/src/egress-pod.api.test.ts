@@ -27,7 +27,7 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
-import { asEarlierRelease, NO_NETWORK } from "@egress-nat/test/api/earlier-release";
+import { asEarlierRelease, NO_NETWORK } from "@egress-nat/test/bed/api/earlier-release";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
 import { ZodError } from "zod";

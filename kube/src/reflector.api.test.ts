@@ -1,4 +1,4 @@
-import { apiserver, etcd } from "@egress-nat/test/api/apiserver";
+import { apiserver, etcd } from "@egress-nat/test/bed/api/apiserver";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
 import type { Credentials } from "./credentials.ts";
 import { loadCredentials } from "./load-credentials.ts";

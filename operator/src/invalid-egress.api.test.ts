@@ -1,5 +1,5 @@
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
-import { asEarlierRelease, NO_NETWORK } from "@egress-nat/test/api/earlier-release";
+import { asEarlierRelease, NO_NETWORK } from "@egress-nat/test/bed/api/earlier-release";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { Playground } from "./testing/cluster.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { EGRESS_RESOURCE, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type Resource, type Transport } from "@egress-nat/kube";
-import { apiserver, etcd } from "@egress-nat/test/api/apiserver";
+import { apiserver, etcd } from "@egress-nat/test/bed/api/apiserver";
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { Etcd } from "../../kube/src/testing/etcd.ts";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";

@@ -1,8 +1,8 @@
 import { TestBedError } from "@egress-nat/tools/system/failure";
-import { type Cluster, removeCluster } from "../cluster/cluster.ts";
-import { upOneNode } from "../cluster/one-node.ts";
-import { installChart } from "../workload/chart.ts";
-import { Kubectl } from "../workload/kubectl.ts";
+import { type Cluster, removeCluster } from "../bed/cluster/cluster.ts";
+import { upOneNode } from "../bed/cluster/one-node.ts";
+import { installChart } from "../bed/workload/chart.ts";
+import { Kubectl } from "../bed/workload/kubectl.ts";
 import { progress } from "./progress.ts";
 
 const NAME = "bench";

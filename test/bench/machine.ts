@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
-import { VirtualMachine, type VirtualMachineOptions } from "../vm/virtual-machine.ts";
+import { VirtualMachine, type VirtualMachineOptions } from "../bed/vm/virtual-machine.ts";
 import { progress } from "./progress.ts";
 
 /**

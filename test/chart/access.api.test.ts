@@ -3,7 +3,7 @@ import { createTransport, loadCredentials, type RequestOptions, type Transport }
 import { createLogger } from "@egress-nat/program";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startControllers } from "./controllers.ts";
+import { startControllers } from "../bed/api/controllers.ts";
 import { apiVersion, InstalledChart } from "./installed-chart.ts";
 import { startOperator } from "./running-operator.ts";
 

@@ -3,11 +3,11 @@ import { runCommand } from "@egress-nat/tools/system/run-command";
 import { aligned } from "@egress-nat/tools/system/table";
 import { program } from "commander";
 import { Listr, PRESET_TIMER } from "listr2";
-import type { Cluster } from "../cluster/cluster.ts";
-import { upCluster } from "../cluster/up.ts";
-import { installChart } from "../workload/chart.ts";
-import { gatewaysOf } from "../workload/gateways.ts";
-import { Kubectl } from "../workload/kubectl.ts";
+import type { Cluster } from "../bed/cluster/cluster.ts";
+import { upCluster } from "../bed/cluster/up.ts";
+import { installChart } from "../bed/workload/chart.ts";
+import { gatewaysOf } from "../bed/workload/gateways.ts";
+import { Kubectl } from "../bed/workload/kubectl.ts";
 import { type Proof, prove } from "./proof.ts";
 import { EGRESS, setTheScene, witnesses } from "./scene.ts";
 

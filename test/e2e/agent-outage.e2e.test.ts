@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clientOf, probePod, scriptPod } from "../workload/manifests.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import { clientOf, probePod, scriptPod } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { INSTALLED, pluginOnNodes } from "./kit/plugin.ts";
 import { bringBackNodeAgents, takeAwayNodeAgents } from "./kit/product.ts";

@@ -1,8 +1,8 @@
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, expect, test } from "vitest";
-import type { Manifest } from "../workload/kubectl.ts";
-import { clientOf, scriptPod } from "../workload/manifests.ts";
-import type { SeenAs } from "../workload/probe-pod.ts";
+import type { Manifest } from "../bed/workload/kubectl.ts";
+import { clientOf, scriptPod } from "../bed/workload/manifests.ts";
+import type { SeenAs } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { tracesOf } from "./kit/traces.ts";
 import { describeOnline, gatewaysOf, kubectl, player, podEvent, world } from "./kit/world.ts";

@@ -1,8 +1,8 @@
 import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clientOf, egress, probePod } from "../workload/manifests.ts";
-import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
+import { clientOf, egress, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod, WHOAMI_PORT } from "../bed/workload/probe-pod.ts";
 import { uniqueText } from "./kit/evidence.ts";
 import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";

@@ -1,8 +1,8 @@
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { clientOf, egress, probePod } from "../workload/manifests.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import { clientOf, egress, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { Transfers } from "./kit/transfers.ts";
 import { describeOnline, gatewaysOf, gatewaysReady, kubectl, world } from "./kit/world.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clientOf, egress, probePod } from "../workload/manifests.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import { clientOf, egress, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { describeOnline, gatewaysOf, gatewaysReady, kubectl, world } from "./kit/world.ts";
 

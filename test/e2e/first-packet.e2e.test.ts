@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clientOf, scriptJob } from "../workload/manifests.ts";
+import { clientOf, scriptJob } from "../bed/workload/manifests.ts";
 import { uniqueText } from "./kit/evidence.ts";
 import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";

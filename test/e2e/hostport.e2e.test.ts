@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clientOf, probePod } from "../workload/manifests.ts";
-import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
+import { clientOf, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod, WHOAMI_PORT } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { describeOnline, gatewaysOf, kubectl, nodeOf, player, world } from "./kit/world.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { PlacedPod } from "../workload/gateways.ts";
-import { clientOf, probePod } from "../workload/manifests.ts";
-import type { NodeShell } from "../workload/node-shell.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import type { PlacedPod } from "../bed/workload/gateways.ts";
+import { clientOf, probePod } from "../bed/workload/manifests.ts";
+import type { NodeShell } from "../bed/workload/node-shell.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { describeOnline, gatewaysOf, kubectl, nodeOf, player, world } from "./kit/world.ts";
 

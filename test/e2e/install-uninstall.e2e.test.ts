@@ -1,9 +1,9 @@
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { expect, test } from "vitest";
-import { RELEASE } from "../workload/chart.ts";
-import { clientOf, egress, probePod } from "../workload/manifests.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import { RELEASE } from "../bed/workload/chart.ts";
+import { clientOf, egress, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./kit/names.ts";
 import { filesOnNodes, INSTALLED, pluginOnNodes, REMOVED } from "./kit/plugin.ts";
 import { nodeAgentsReady } from "./kit/product.ts";

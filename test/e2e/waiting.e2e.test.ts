@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { clientOf, egress, scriptPod } from "../workload/manifests.ts";
+import { clientOf, egress, scriptPod } from "../bed/workload/manifests.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { gatewaysReady, kubectl, podEvent, world } from "./kit/world.ts";
 

@@ -1,6 +1,6 @@
 import { helmBinary } from "@egress-nat/tools/system/client-tools";
-import { removeCluster } from "../cluster/cluster.ts";
-import { PAIR } from "../cluster/pair.ts";
+import { removeCluster } from "../bed/cluster/cluster.ts";
+import { PAIR } from "../bed/cluster/pair.ts";
 import { COIL } from "../coil/names.ts";
 import { OLDEST } from "../demo/names.ts";
 import { CLUSTER } from "../e2e/kit/names.ts";

@@ -1,4 +1,4 @@
-import { machine } from "@egress-nat/test/datapath/machine";
+import { machine } from "@egress-nat/test/bed/datapath/machine";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { FAMILIES } from "../family.ts";

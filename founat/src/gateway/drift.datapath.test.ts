@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { machine } from "@egress-nat/test/datapath/machine";
+import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Client } from "../client/client.ts";

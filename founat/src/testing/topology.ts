@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { machine } from "@egress-nat/test/datapath/machine";
+import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { CLIENT_TABLE, type RefusalReason } from "../client/guard.ts";
 import type { Family } from "../family.ts";
 import { type Kernel, kernelThrough } from "../kernel.ts";

@@ -1,6 +1,6 @@
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
 import { pause, type Resource } from "@egress-nat/kube";
-import { withoutInDefinition } from "@egress-nat/test/api/earlier-release";
+import { withoutInDefinition } from "@egress-nat/test/bed/api/earlier-release";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { Playground, silentLogger } from "../testing/cluster.ts";
 import { confinedTo } from "../testing/confined-transport.ts";

@@ -2,9 +2,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
-import type { ControlPlane } from "../../cluster/control-plane.ts";
-import { freePorts } from "../../system/free-ports.ts";
-import { BackgroundProcess } from "../../system/process.ts";
+import type { ControlPlane } from "../../bed/cluster/control-plane.ts";
+import { freePorts } from "../../bed/system/free-ports.ts";
+import { BackgroundProcess } from "../../bed/system/process.ts";
 import type { Pod } from "./pod.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");

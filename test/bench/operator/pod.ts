@@ -5,8 +5,8 @@ import { CHILD_RESOURCES } from "@egress-nat/operator";
 import { CHART } from "@egress-nat/tools/chart";
 import { parse } from "yaml";
 import { z } from "zod";
-import type { ControlPlane } from "../../cluster/control-plane.ts";
-import { MemoryCgroup } from "../../system/memory-cgroup.ts";
+import type { ControlPlane } from "../../bed/cluster/control-plane.ts";
+import { MemoryCgroup } from "../../bed/system/memory-cgroup.ts";
 
 const DEPLOYMENT = join(CHART, "templates/operator/deployment.yaml");
 

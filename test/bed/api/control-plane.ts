@@ -24,7 +24,7 @@ declare module "vitest" {
   }
 }
 
-const CRDS = join(import.meta.dirname, "../../crds/crds");
+const CRDS = join(import.meta.dirname, "../../../crds/crds");
 
 /** A plan for an apiserver and etcd on loopback, with ports of their own: as many as one likes run side by side. */
 export async function loopbackPlan(folder: string): Promise<ControlPlanePlan> {
