@@ -26,7 +26,7 @@ export interface CoilSuite {
  * Builds coil's own end-to-end suite from its Go module, with the patches that stand beside this file: each is a
  * difference that docs/coil.md names.
  *
- * @throws TestBedError `go-failed`
+ * @throws ToolError `go-failed`
  */
 export async function coilSuite(): Promise<CoilSuite> {
   await needCommands(["patch"]);

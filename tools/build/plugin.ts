@@ -56,7 +56,7 @@ export async function bundlePlugin(entry = join(PLUGIN, "main.ts")): Promise<Plu
  * Compiles the CNI plugin to a static executable: its script to bytecode of QuickJS-NG, linked with host.c and the engine.
  *
  * @param outfile path of the executable to write
- * @throws TestBedError `packages-missing`, `quickjs-failed`
+ * @throws ToolError `packages-missing`, `quickjs-failed`
  */
 export async function compilePlugin(
   { text }: PluginScript,

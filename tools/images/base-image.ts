@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { contentHash } from "../system/cache.ts";
 import { needCommands } from "../system/debian-packages.ts";
-import { TestBedError } from "../system/failure.ts";
+import { ToolError } from "../system/tool-error.ts";
 import { type CachedImage, cachedImage, storedName } from "./image.ts";
 import { writeImage } from "./oci-layout.ts";
 
@@ -55,7 +55,7 @@ export const TOOLBOX_IMAGE = "egress-nat-toolbox:test";
  * is the Debian mirror needed.
  *
  * @param root the checkout
- * @throws TestBedError `packages-missing`, `mmdebstrap-failed`
+ * @throws ToolError `packages-missing`, `mmdebstrap-failed`
  */
 export async function baseImage(root: string): Promise<CachedImage> {
   const nodePackage = join(root, `node_modules/node-linux-${process.arch}`);
@@ -83,7 +83,7 @@ async function mmdebstrap(args: readonly string[]): Promise<void> {
     all: true,
   });
   if (result.failed) {
-    throw new TestBedError(
+    throw new ToolError(
       "mmdebstrap-failed",
       `no Debian root could be made (is the mirror reachable?):\n${result.all}`,
     );

@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { execa } from "execa";
 import { CACHE_FOLDER } from "../system/cache.ts";
 import { needCommands } from "../system/debian-packages.ts";
-import { TestBedError } from "../system/failure.ts";
+import { ToolError } from "../system/tool-error.ts";
 
 // vfs and chroot work everywhere, also where there are no user namespaces and no overlay file system.
 const SETTINGS = { STORAGE_DRIVER: "vfs", BUILDAH_ISOLATION: "chroot" };
@@ -21,7 +21,7 @@ export interface Build {
  * Builds an ordinary Dockerfile, with no network and no daemon.
  *
  * @param destination a folder for the image, in the form of buildah's `dir:` transport with layers uncompressed
- * @throws TestBedError `packages-missing`, `image-build-failed`
+ * @throws ToolError `packages-missing`, `image-build-failed`
  */
 export async function buildImage(build: Build, destination: string): Promise<void> {
   // A relative reference, because buildah derives the name of the image from it.
@@ -67,9 +67,6 @@ async function buildah(args: readonly string[], cwd: string): Promise<void> {
     },
   );
   if (result.failed) {
-    throw new TestBedError(
-      "image-build-failed",
-      `buildah ${args.join(" ")} failed in ${cwd}:\n${result.all}`,
-    );
+    throw new ToolError("image-build-failed", `buildah ${args.join(" ")} failed in ${cwd}:\n${result.all}`);
   }
 }

@@ -2,10 +2,10 @@ import { access, constants, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
 import { CACHE_FOLDER } from "./cache.ts";
-import { TestBedError } from "./failure.ts";
 import { withLock } from "./lock.ts";
+import { ToolError } from "./tool-error.ts";
 
-/** The commands that the test bed runs, and the Debian packages that hold them. */
+/** The commands that tools and the test bed run, and the Debian packages that hold them. */
 const PACKAGE_OF = {
   "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
   busybox: "busybox-static",
@@ -54,7 +54,7 @@ const SEARCH_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin
  *
  * @param commands commands, looked up where Debian installs them
  * @param files other files, each with the package that holds it
- * @throws TestBedError `packages-missing`, with the command that installs them; `not-debian-12`
+ * @throws ToolError `packages-missing`, with the command that installs them; `not-debian-12`
  */
 export async function needCommands(
   commands: readonly Command[],
@@ -100,17 +100,14 @@ async function install(packages: readonly string[]): Promise<void> {
   const command = `apt-get install -y --no-install-recommends ${packages.join(" ")}`;
   const release = await readFile("/etc/debian_version", "utf8").catch(() => "");
   if (!release.startsWith("12")) {
-    throw new TestBedError(
+    throw new ToolError(
       "not-debian-12",
       `missing: ${packages.join(", ")}. This machine is not Debian 12, for which the package names hold; ` +
         `install what corresponds to: ${command}`,
     );
   }
   if (process.getuid?.() !== 0) {
-    throw new TestBedError(
-      "packages-missing",
-      `missing: ${packages.join(", ")}. Install with: sudo ${command}`,
-    );
+    throw new ToolError("packages-missing", `missing: ${packages.join(", ")}. Install with: sudo ${command}`);
   }
   console.error(`installing Debian packages: ${packages.join(" ")}`);
   await updateLists();
@@ -121,7 +118,7 @@ async function install(packages: readonly string[]): Promise<void> {
     reject: false,
     all: true,
   });
-  if (exitCode !== 0) throw new TestBedError("packages-missing", `${command} failed:\n${all}`);
+  if (exitCode !== 0) throw new ToolError("packages-missing", `${command} failed:\n${all}`);
 }
 
 async function isInstalled(command: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { execa } from "execa";
 import { z } from "zod";
-import { TestBedError } from "./failure.ts";
+import { ToolError } from "./tool-error.ts";
 
 const Download = z.object({ Dir: z.string(), Version: z.string() });
 
@@ -15,7 +15,7 @@ export interface GoModule {
  *
  * @param folder with go.mod and go.sum
  * @param path of the module, such as github.com/cybozu-go/coil/v2
- * @throws TestBedError `go-failed`
+ * @throws ToolError `go-failed`
  */
 export async function goModule(folder: string, path: string): Promise<GoModule> {
   const output = await runGo(["mod", "download", "-json", path], folder);
@@ -27,11 +27,11 @@ export async function goModule(folder: string, path: string): Promise<GoModule> 
  * Runs the command go.
  *
  * @returns what it prints
- * @throws TestBedError `go-failed`
+ * @throws ToolError `go-failed`
  */
 export async function runGo(args: readonly string[], cwd: string): Promise<string> {
   const env = { CGO_ENABLED: "0", GOWORK: "off" };
   const { failed, stdout, all } = await execa("go", args, { cwd, env, reject: false, all: true });
   if (!failed) return stdout;
-  throw new TestBedError("go-failed", `go ${args.join(" ")} failed in ${cwd}:\n${all}`);
+  throw new ToolError("go-failed", `go ${args.join(" ")} failed in ${cwd}:\n${all}`);
 }

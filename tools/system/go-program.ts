@@ -2,8 +2,8 @@ import { readFile } from "node:fs/promises";
 import { join, parse } from "node:path";
 import { execa } from "execa";
 import { cachedFolder, contentHash, filesIn } from "./cache.ts";
-import { TestBedError } from "./failure.ts";
 import { runGo } from "./go-module.ts";
+import { ToolError } from "./tool-error.ts";
 
 const GO_VERSION = { major: 1, minor: 25 };
 
@@ -23,7 +23,7 @@ export interface GoProgram {
  * Builds a static executable, once per content of its folder.
  *
  * @returns the path of the executable in the cache
- * @throws TestBedError `go-missing`, `go-too-old`, `go-failed`
+ * @throws ToolError `go-missing`, `go-too-old`, `go-failed`
  */
 export async function goProgram(program: GoProgram): Promise<string> {
   return join(await builtFolder(program, (folder) => ["-o", join(folder, program.name), "."]), program.name);
@@ -77,18 +77,15 @@ export function requiredVersion(goMod: string, module: string): string {
       .split(/\s+/);
     if (path === module && version?.startsWith("v")) return version.slice(1);
   }
-  throw new TestBedError(
-    "go-module-missing",
-    `go.mod does not require ${module}: run go get ${module}@latest`,
-  );
+  throw new ToolError("go-module-missing", `go.mod does not require ${module}: run go get ${module}@latest`);
 }
 
 async function checkGo(): Promise<void> {
   const { stdout, exitCode } = await execa("go", ["env", "GOVERSION"], { reject: false });
   const wanted = `Go ${GO_VERSION.major}.${GO_VERSION.minor} or newer is needed; see https://go.dev/doc/install`;
-  if (exitCode !== 0) throw new TestBedError("go-missing", `the command go was not found. ${wanted}`);
+  if (exitCode !== 0) throw new ToolError("go-missing", `the command go was not found. ${wanted}`);
   const [major = 0, minor = 0] = stdout.replace(/^go/, "").split(".").map(Number);
   if (major < GO_VERSION.major || (major === GO_VERSION.major && minor < GO_VERSION.minor)) {
-    throw new TestBedError("go-too-old", `go is ${stdout}. ${wanted}`);
+    throw new ToolError("go-too-old", `go is ${stdout}. ${wanted}`);
   }
 }

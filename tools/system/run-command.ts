@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { ExecaError } from "execa";
-import { TestBedError } from "./failure.ts";
+import { ToolError } from "./tool-error.ts";
 
 /**
  * Runs one of the project's commands with the arguments of this process. When it fails, what still runs of it ends with
@@ -10,7 +10,7 @@ export async function runCommand(program: Command): Promise<void> {
   try {
     await program.parseAsync();
   } catch (error) {
-    if (!(error instanceof TestBedError || error instanceof ExecaError)) throw error;
+    if (!(error instanceof ToolError || error instanceof ExecaError)) throw error;
     console.error(`error: ${error.message}`);
     process.exit(1);
   }

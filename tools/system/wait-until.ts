@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { TestBedError } from "./failure.ts";
+import { ToolError } from "./tool-error.ts";
 
 export interface WaitOptions {
   /** What is waited for, as the end of "timed out waiting for ...". */
@@ -16,7 +16,7 @@ export interface WaitOptions {
  *
  * @param condition may throw: the last error becomes the cause of the timeout
  * @returns what the condition returned
- * @throws TestBedError `timeout`
+ * @throws ToolError `timeout`
  */
 export async function waitUntil<T>(
   condition: () => Promise<T | undefined | false> | T | undefined | false,
@@ -34,7 +34,7 @@ export async function waitUntil<T>(
     }
     if (Date.now() >= deadline) {
       const explanation = options.explain === undefined ? "" : `\n${await options.explain()}`;
-      throw new TestBedError(
+      throw new ToolError(
         "timeout",
         `timed out after ${options.timeoutMs / 1000} s waiting for ${options.what}${explanation}`,
         { retryable: true, cause },

@@ -1,7 +1,7 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { helmBinary, kubectlBinary } from "@egress-nat/tools/system/client-tools";
-import { TestBedError } from "@egress-nat/tools/system/failure";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { z } from "zod";
@@ -68,12 +68,12 @@ export class Cluster {
   /**
    * A cluster that is up.
    *
-   * @throws TestBedError `cluster-not-up`
+   * @throws ToolError `cluster-not-up`
    */
   static async open(name: string): Promise<Cluster> {
     const record = await readRecord(name);
     if (record?.complete !== true) {
-      throw new TestBedError(
+      throw new ToolError(
         "cluster-not-up",
         `cluster ${name} is not up: run npm run cluster -- up --name ${name}`,
       );
@@ -82,12 +82,12 @@ export class Cluster {
     return Cluster.of(plan, await ControlPlane.open(plan.folder));
   }
 
-  /** @throws TestBedError `no-such-node` */
+  /** @throws ToolError `no-such-node` */
   node(name: string): ClusterNode {
     const node = this.nodes.find((candidate) => candidate.name === name);
     if (node === undefined) {
       const names = this.nodes.map((candidate) => candidate.name).join(", ");
-      throw new TestBedError("no-such-node", `cluster ${this.name} has no node ${name}; it has ${names}`);
+      throw new ToolError("no-such-node", `cluster ${this.name} has no node ${name}; it has ${names}`);
     }
     return node;
   }

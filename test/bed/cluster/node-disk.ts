@@ -2,7 +2,7 @@ import { copyFile, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { cachedFolder, contentHash, exists, keepNewest } from "@egress-nat/tools/system/cache";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
-import { TestBedError } from "@egress-nat/tools/system/failure";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { BackgroundProcess } from "../system/process.ts";
@@ -104,7 +104,7 @@ async function importImages(root: string, images: readonly ImageTarball[]): Prom
     );
     for (const { name, file } of images) {
       await ctr("images", "import", file).catch((cause: unknown) => {
-        throw new TestBedError("image-import-failed", `cannot import the image ${name} from ${file}`, {
+        throw new ToolError("image-import-failed", `cannot import the image ${name} from ${file}`, {
           cause,
         });
       });

@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { TestBedError } from "@egress-nat/tools/system/failure";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { z } from "zod";
 import { netnsPath } from "../system/network-namespace.ts";
 import type { ControlPlanePlan } from "./control-plane-commands.ts";
@@ -113,10 +113,10 @@ export function clusterFolder(name: string): string {
   return join(home, "egress-nat", "clusters", name);
 }
 
-/** @throws TestBedError `bad-options` with a sentence for each option that does not hold */
+/** @throws ToolError `bad-options` with a sentence for each option that does not hold */
 export function planCluster(wanted: ClusterOptions): ClusterPlan {
   const parsed = ClusterOptions.safeParse(wanted);
-  if (!parsed.success) throw new TestBedError("bad-options", z.prettifyError(parsed.error));
+  if (!parsed.success) throw new ToolError("bad-options", z.prettifyError(parsed.error));
   const options = parsed.data;
   const netns = `egress-nat-${options.name}`;
   return {

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import { helmBinary, kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
-import { TestBedError } from "@egress-nat/tools/system/failure";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { Listr, type ListrTask } from "listr2";
 import { accelerator } from "../vm/accelerator.ts";
@@ -36,17 +36,17 @@ interface Progress {
  * Brings a cluster up. One that is up already with the same options is left as it is; what a broken `up` or a restart of the
  * machine left behind is removed first.
  *
- * @throws TestBedError `not-root`, `other-options`, and whatever a step throws
+ * @throws ToolError `not-root`, `other-options`, and whatever a step throws
  */
 export async function upCluster({ images, renderer, ...options }: UpOptions): Promise<Cluster> {
   if (process.getuid?.() !== 0) {
-    throw new TestBedError("not-root", "network namespaces and virtual machines need root: run this as root");
+    throw new ToolError("not-root", "network namespaces and virtual machines need root: run this as root");
   }
   const plan = planCluster(options);
   if (await isUp(options.name)) {
     const record = await readRecord(options.name);
     if (!isDeepStrictEqual(record?.options, plan.options)) {
-      throw new TestBedError(
+      throw new ToolError(
         "other-options",
         `cluster ${options.name} is up with other options (${JSON.stringify(record?.options)}): ` +
           `end it first with npm run cluster -- down --name ${options.name}`,

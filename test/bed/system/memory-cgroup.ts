@@ -1,6 +1,6 @@
 import { access, mkdir, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { TestBedError } from "@egress-nat/tools/system/failure";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 
 const MOUNT = "/sys/fs/cgroup";
 
@@ -18,7 +18,7 @@ export class MemoryCgroup implements AsyncDisposable {
   /**
    * @param name unique on this machine
    * @param limit bytes
-   * @throws TestBedError no-memory-cgroup
+   * @throws ToolError no-memory-cgroup
    */
   static async create(name: string, limit: number): Promise<MemoryCgroup> {
     const isUnified = await access(join(MOUNT, "cgroup.controllers")).then(
@@ -27,7 +27,7 @@ export class MemoryCgroup implements AsyncDisposable {
     );
     const folder = isUnified ? join(MOUNT, name) : join(MOUNT, "memory", name);
     const unavailable = (cause: unknown) =>
-      new TestBedError(
+      new ToolError(
         "no-memory-cgroup",
         `${folder} cannot be made a cgroup with a memory limit: run as root where ${MOUNT} can be written and has the memory controller`,
         { cause },

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { TestBedError } from "@egress-nat/tools/system/failure";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { z } from "zod";
 import { inNetns } from "./network-namespace.ts";
@@ -40,10 +40,7 @@ export class BackgroundProcess {
   static async start(options: ProcessOptions): Promise<BackgroundProcess> {
     const background = new BackgroundProcess(options.folder, options.name);
     if (background.pid() !== undefined) {
-      throw new TestBedError(
-        "already-running",
-        `${options.name} is running already as pid ${background.pid()}`,
-      );
+      throw new ToolError("already-running", `${options.name} is running already as pid ${background.pid()}`);
     }
     await mkdir(dirname(background.logFile), { recursive: true });
     await mkdir(dirname(background.#recordFile), { recursive: true });
@@ -59,7 +56,7 @@ export class BackgroundProcess {
         child.once("spawn", resolve);
         child.once("error", (cause) =>
           reject(
-            new TestBedError("spawn-failed", `cannot run ${file} for ${options.name}: ${cause.message}`, {
+            new ToolError("spawn-failed", `cannot run ${file} for ${options.name}: ${cause.message}`, {
               cause,
             }),
           ),
@@ -100,8 +97,8 @@ export class BackgroundProcess {
   }
 
   /** An error about this process that ends with the last lines of its log. */
-  failure(what: string): TestBedError {
-    return new TestBedError(
+  failure(what: string): ToolError {
+    return new ToolError(
       "process-failed",
       `${this.name} ${what}; the end of ${this.logFile}:\n${lastLines(this.logFile)}`,
     );

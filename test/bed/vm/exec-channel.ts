@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { TestBedError } from "@egress-nat/tools/system/failure";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { z } from "zod";
 
 const DEFAULT_TIMEOUT_MS = 120_000;
@@ -69,14 +69,10 @@ export function startCommand(
     });
     const broken = (cause?: Error): void =>
       reject(
-        new TestBedError(
-          "exec-channel-broken",
-          `the virtual machine behind ${socket} closed the connection`,
-          {
-            retryable: true,
-            cause,
-          },
-        ),
+        new ToolError("exec-channel-broken", `the virtual machine behind ${socket} closed the connection`, {
+          retryable: true,
+          cause,
+        }),
       );
     connection.on("error", broken);
     connection.on("close", () => broken());
@@ -96,7 +92,7 @@ export function startCommand(
  *
  * @param socket the machine's exec channel
  * @param command a bash script, or a program and its arguments
- * @throws TestBedError `exec-timeout`, `exec-failed` when the program could not be started, `exec-channel-broken`
+ * @throws ToolError `exec-timeout`, `exec-failed` when the program could not be started, `exec-channel-broken`
  */
 export async function exec(
   socket: string,
@@ -121,7 +117,7 @@ export async function exec(
   try {
     const end = await Promise.race([running.ended, interrupted]);
     if (end.exitCode === 127 && end.error !== undefined) {
-      throw new TestBedError("exec-failed", `cannot run ${argv[0]} in the virtual machine: ${end.error}`);
+      throw new ToolError("exec-failed", `cannot run ${argv[0]} in the virtual machine: ${end.error}`);
     }
     return { ...asText(output), exitCode: end.exitCode };
   } finally {
@@ -134,7 +130,7 @@ export async function exec(
  * As {@link exec}, but a command that fails is an error.
  *
  * @returns what it wrote to stdout
- * @throws TestBedError `command-failed` with what it wrote to stderr
+ * @throws ToolError `command-failed` with what it wrote to stderr
  */
 export async function run(
   socket: string,
@@ -144,7 +140,7 @@ export async function run(
   const { stdout, stderr, exitCode } = await exec(socket, command, options);
   if (exitCode !== 0) {
     const shown = typeof command === "string" ? command : command.join(" ");
-    throw new TestBedError("command-failed", `exit code ${exitCode} of: ${shown}\n${stderr}${stdout}`);
+    throw new ToolError("command-failed", `exit code ${exitCode} of: ${shown}\n${stderr}${stdout}`);
   }
   return stdout;
 }
@@ -158,9 +154,9 @@ function asText(output: Output): { stdout: string; stderr: string } {
   return { stdout: Buffer.concat(output.stdout).toString(), stderr: Buffer.concat(output.stderr).toString() };
 }
 
-function timedOut(argv: readonly string[], timeoutMs: number, output: Output): TestBedError {
+function timedOut(argv: readonly string[], timeoutMs: number, output: Output): ToolError {
   const { stdout, stderr } = asText(output);
-  return new TestBedError(
+  return new ToolError(
     "exec-timeout",
     `no end after ${timeoutMs / 1000} s of: ${argv.join(" ")}\n${stderr}${stdout}`,
     {

@@ -2,8 +2,8 @@ import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { basename, join } from "node:path";
 import { cachedFolder, contentHash } from "@egress-nat/tools/system/cache";
 import { needCommands, refreshPackageLists } from "@egress-nat/tools/system/debian-packages";
-import { TestBedError } from "@egress-nat/tools/system/failure";
 import { goProgram } from "@egress-nat/tools/system/go-program";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { execa } from "execa";
 import { BOOT_MODULES } from "./kernel-modules.ts";
 
@@ -52,7 +52,7 @@ async function unpackKernel(folder: string): Promise<void> {
   await execa("apt-get", ["download", "-o", "APT::Sandbox::User=root", debianPackage], { cwd: download });
   const [archive] = await readdir(download);
   if (archive === undefined) {
-    throw new TestBedError(
+    throw new ToolError(
       "kernel-missing",
       `apt-get download ${debianPackage} left no file; run apt-get update`,
     );
@@ -70,7 +70,7 @@ async function newestKernelPackage(): Promise<string> {
   const abi = (line: string): number => Number(/-([0-9]+)-amd64/.exec(line)?.[1]);
   const newest = found.toSorted((a, b) => abi(a) - abi(b)).at(-1);
   if (newest === undefined) {
-    throw new TestBedError(
+    throw new ToolError(
       "kernel-missing",
       `apt knows no package linux-image-${KERNEL_SERIES}.0-*-amd64-unsigned: on Debian 12 run apt-get update`,
     );

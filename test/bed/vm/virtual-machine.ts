@@ -1,7 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
-import { TestBedError } from "@egress-nat/tools/system/failure";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { BackgroundProcess } from "../system/process.ts";
 import { type Accelerator, accelerator, isEmulation } from "./accelerator.ts";
@@ -78,7 +78,7 @@ export class VirtualMachine {
   static async start(options: VirtualMachineOptions): Promise<VirtualMachine> {
     const machine = new VirtualMachine(options.folder, options.name);
     if (machine.execSocket.length > MAX_SOCKET_PATH_LENGTH) {
-      throw new TestBedError(
+      throw new ToolError(
         "path-too-long",
         `the path of a unix socket has at most ${MAX_SOCKET_PATH_LENGTH} characters: ${machine.execSocket}; ` +
           "use a state folder with a shorter path",

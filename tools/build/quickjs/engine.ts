@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { cachedFolder, contentHash, filesIn } from "../../system/cache.ts";
 import { needCommands } from "../../system/debian-packages.ts";
-import { TestBedError } from "../../system/failure.ts";
+import { ToolError } from "../../system/tool-error.ts";
 
 /** Processors that nodes have, by Go's names, which images use, too. */
 export const ARCHITECTURES = ["amd64", "arm64"] as const;
@@ -74,7 +74,7 @@ export class Engine {
   /**
    * Downloads and compiles it, once per version.
    *
-   * @throws TestBedError `packages-missing`, `quickjs-failed`
+   * @throws ToolError `packages-missing`, `quickjs-failed`
    */
   static async for(architecture: Architecture): Promise<Engine> {
     const { cc, libc } = (architecture === HOST_ARCHITECTURE ? NATIVE : CROSS)[architecture];
@@ -150,7 +150,7 @@ async function download(draft: string): Promise<void> {
   await rm(package_, { recursive: true });
 }
 
-/** @throws TestBedError `quickjs-failed` */
+/** @throws ToolError `quickjs-failed` */
 export async function run(
   command: string,
   args: readonly string[],
@@ -158,5 +158,5 @@ export async function run(
 ): Promise<string> {
   const result = await execa(command, args, { ...options, reject: false });
   if (!result.failed) return result.stdout;
-  throw new TestBedError("quickjs-failed", `${command} ${args.join(" ")} failed:\n${result.stderr}`);
+  throw new ToolError("quickjs-failed", `${command} ${args.join(" ")} failed:\n${result.stderr}`);
 }

@@ -1,6 +1,6 @@
-/** What a test machine cannot do: the message names the object, what is wrong with it, and the remedy. */
-export class TestBedError extends Error {
-  override readonly name = "TestBedError";
+/** What a tool or the test bed cannot do: the message names the object, what is wrong with it, and the remedy. */
+export class ToolError extends Error {
+  override readonly name = "ToolError";
   readonly code: string;
   /** True when the same call may succeed later without anybody changing anything. */
   readonly retryable: boolean;
