@@ -86,6 +86,8 @@ export async function bundleProgram(entry: string, folder: string): Promise<void
     target: "node24",
     format: "esm",
     conditions: ["source"],
+    // What it exports to Node loads its parts in a way that no bundler sees.
+    alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
     banner: { js: REQUIRE_BANNER },
     plugins: [withoutClientNode, withoutTranslations, builtInModulesByRequire],
     // Identifiers stay, so that a stack trace in a log can be read without source maps.
