@@ -134,7 +134,7 @@ function vitestStage(project: string, summary: string, options: VitestOptions = 
   return {
     name,
     summary,
-    run: async ({ root, scratch, signal, filters, amongOthers }) => {
+    run: async ({ root, signal, filters, amongOthers }) => {
       const named = filters.length > 0;
       const count = named ? 1 : shards;
       const common = {
@@ -142,7 +142,7 @@ function vitestStage(project: string, summary: string, options: VitestOptions = 
         ...((amongOthers || count > 1) && { label: name }),
       };
       const runs = Array.from({ length: count }, (_, index) =>
-        runVitest({ ...common, shard: { index: index + 1, count } }, root, scratch, signal),
+        runVitest({ ...common, shard: { index: index + 1, count } }, root, signal),
       );
       return sum(await Promise.all(runs));
     },
