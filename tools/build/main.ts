@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { Command, Option } from "commander";
 import { execa } from "execa";
+import prettyMilliseconds from "pretty-ms";
 import { runCommand } from "../system/run-command.ts";
 import { buildPrograms } from "./index.ts";
 import { ARCHITECTURES, type Architecture } from "./quickjs/engine.ts";
@@ -27,7 +28,7 @@ const program = new Command("npm run build --")
     process.exitCode = exitCode;
     const outcome =
       exitCode === 0 ? built.join(", ") || "everything was up to date" : "there are type errors";
-    console.log(`build: ${outcome} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+    console.log(`build: ${outcome} (${prettyMilliseconds(Date.now() - started)})`);
   });
 
 await runCommand(program);

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { imageTarballs } from "@egress-nat/tools/images";
 import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Command, InvalidArgumentError, Option } from "commander";
+import prettyMilliseconds from "pretty-ms";
 import { Cluster, clusterNames, isUp, readRecord, removeCluster } from "./cluster.ts";
 import { ControlPlaneComponent, withDependents } from "./control-plane-commands.ts";
 import { KubernetesVersion } from "./kubernetes-binary.ts";
@@ -62,7 +63,7 @@ program
     console.log(
       wasUp
         ? `cluster ${options.name} is up already`
-        : `cluster ${options.name} is up after ${Math.round((Date.now() - started) / 1000)} s`,
+        : `cluster ${options.name} is up after ${prettyMilliseconds(Date.now() - started)}`,
     );
     console.log(`  look around   npm run cluster -- shell${flag}`);
     console.log(`  logs          ${cluster.plan.folder}/logs`);

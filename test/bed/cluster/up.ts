@@ -5,6 +5,7 @@ import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { Listr, type ListrTask } from "listr2";
+import prettyMilliseconds from "pretty-ms";
 import { accelerator } from "../vm/accelerator.ts";
 import { vmKit } from "../vm/kit.ts";
 import { Cluster, isUp, readRecord, removeCluster, writeRecord } from "./cluster.ts";
@@ -67,7 +68,7 @@ export async function upCluster({ images, renderer, ...options }: UpOptions): Pr
 
 const ELAPSED = {
   condition: true,
-  field: (ms: number): string => `${(ms / 1000).toFixed(1)} s`,
+  field: (ms: number): string => prettyMilliseconds(ms),
   format: (): ((text?: string | string[]) => string) => (text) => String(text),
 };
 
