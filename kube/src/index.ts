@@ -33,6 +33,7 @@ export {
   apiVersion,
   CONFIG_MAP_RESOURCE,
   type KubeObject,
+  LEASE_RESOURCE,
   NAMESPACE_RESOURCE,
   NODE_RESOURCE,
   type ObjectMeta,

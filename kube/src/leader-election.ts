@@ -5,7 +5,7 @@ import { hasCode } from "./error.ts";
 import { Lead, notLeading } from "./lead.ts";
 import type { Logger } from "./logger.ts";
 import { microTime } from "./micro-time.ts";
-import { apiVersion, type Resource, resourcePath } from "./resource.ts";
+import { apiVersion, LEASE_RESOURCE, resourcePath } from "./resource.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface LeaderElectorOptions {
@@ -35,14 +35,6 @@ export interface LeaderCallbacks {
   /** Told when the lead was lost against our will, before `onLead` has ended. */
   readonly onLost?: () => void;
 }
-
-const LEASE: Resource = {
-  group: "coordination.k8s.io",
-  version: "v1",
-  plural: "leases",
-  kind: "Lease",
-  namespaced: true,
-};
 
 const Lease = z.object({
   metadata: z.looseObject({ resourceVersion: z.string() }),
@@ -251,7 +243,11 @@ export class LeaderElector {
     const { transport, namespace, name } = this.#options;
     try {
       return Lease.parse(
-        await transport.request({ method: "GET", path: resourcePath(LEASE, { namespace, name }), ...limits }),
+        await transport.request({
+          method: "GET",
+          path: resourcePath(LEASE_RESOURCE, { namespace, name }),
+          ...limits,
+        }),
       );
     } catch (error) {
       if (hasCode(error, "NotFound")) return undefined;
@@ -262,10 +258,20 @@ export class LeaderElector {
   async #write(spec: Lease["spec"], current: Lease | undefined, limits: Limits): Promise<Lease> {
     const { transport, namespace, name } = this.#options;
     const metadata = current?.metadata ?? { namespace, name };
-    const body = { apiVersion: apiVersion(LEASE), kind: LEASE.kind, metadata, spec };
+    const body = { apiVersion: apiVersion(LEASE_RESOURCE), kind: LEASE_RESOURCE.kind, metadata, spec };
     const written = current
-      ? transport.request({ method: "PUT", path: resourcePath(LEASE, { namespace, name }), body, ...limits })
-      : transport.request({ method: "POST", path: resourcePath(LEASE, { namespace }), body, ...limits });
+      ? transport.request({
+          method: "PUT",
+          path: resourcePath(LEASE_RESOURCE, { namespace, name }),
+          body,
+          ...limits,
+        })
+      : transport.request({
+          method: "POST",
+          path: resourcePath(LEASE_RESOURCE, { namespace }),
+          body,
+          ...limits,
+        });
     return Lease.parse(await written);
   }
 

@@ -81,6 +81,15 @@ export const CONFIG_MAP_RESOURCE: Resource = {
   namespaced: true,
 };
 
+/** Leases, by which programs agree on a leader. */
+export const LEASE_RESOURCE: Resource = {
+  group: "coordination.k8s.io",
+  version: "v1",
+  plural: "leases",
+  kind: "Lease",
+  namespaced: true,
+};
+
 /** "group/version", or "v1" for the core group: what stands in an object's apiVersion. */
 export function apiVersion(resource: Resource): string {
   return resource.group ? `${resource.group}/${resource.version}` : resource.version;

@@ -2,17 +2,16 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
-import { VirtualMachine, type VirtualMachineOptions } from "../bed/vm/virtual-machine.ts";
+import { type Processing, VirtualMachine } from "../bed/vm/virtual-machine.ts";
 import { progress } from "./progress.ts";
 
 /**
  * Boots a virtual machine for one measurement.
  *
- * @param processing processors, and whose clock
  * @param measure is given a folder, too, that both sides see at the same path
  */
 export async function withMachine<T>(
-  processing: Pick<VirtualMachineOptions, "cpus" | "emulatesAllCpus" | "countsInstructions">,
+  processing: Processing,
   measure: (machine: VirtualMachine, folder: string) => Promise<T>,
 ): Promise<T> {
   await needCommands(["conntrack", "ip", "nft", "sysctl"]);

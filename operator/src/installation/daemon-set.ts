@@ -3,7 +3,7 @@
 import { type Resource, ResourceClient, type Transport } from "@egress-nat/kube";
 import { z } from "zod";
 
-const DAEMON_SET: Resource = {
+export const DAEMON_SET: Resource = {
   group: "apps",
   version: "v1",
   plural: "daemonsets",

@@ -4,8 +4,8 @@ import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
   createTransport,
   KubeError,
+  LEASE_RESOURCE,
   loadCredentials,
-  type Resource,
   resourcePath,
   type Transport,
 } from "@egress-nat/kube";
@@ -17,13 +17,6 @@ import { definitionProblems } from "./definitions.ts";
 const NODE_AGENT = "egress-nat-node-agent";
 const LEASE = "egress-nat-operator";
 
-const LEASE_RESOURCE: Resource = {
-  group: "coordination.k8s.io",
-  version: "v1",
-  plural: "leases",
-  kind: "Lease",
-  namespaced: true,
-};
 const Lease = z.object({ spec: z.object({ holderIdentity: z.string().default("") }).prefault({}) });
 
 const Configuration = z.object({ POD_NAMESPACE: z.string().describe("namespace of the release") });

@@ -140,7 +140,7 @@ export class Cluster {
   /** Gives a node's pods the podCIDRs of its Node object, and makes the routes between them and all others. */
   async connectPods(node: ClusterNode): Promise<void> {
     const podCidrs = await this.#podCidrs(node);
-    await ipBatch(netnsPath(this.plan.netns), podRoutes(node, podCidrs));
+    await ipBatch(netnsPath(this.plan.netns), podRoutes(node.plan, podCidrs));
     await node.startPodNetwork(podCidrs);
     for (const other of this.nodes) {
       if (other === node || !other.machine.isRunning()) continue;

@@ -17,16 +17,12 @@ const MAX_CPUS = 2;
 export class ClusterNode {
   readonly plan: NodePlan;
   readonly name: string;
-  readonly ipv4: string;
-  readonly ipv6: string;
   readonly machine: VirtualMachine;
   readonly #cluster: ClusterPlan;
 
   constructor(cluster: ClusterPlan, plan: NodePlan) {
     this.plan = plan;
     this.name = plan.name;
-    this.ipv4 = plan.ipv4;
-    this.ipv6 = plan.ipv6;
     this.machine = new VirtualMachine(cluster.folder, plan.name);
     this.#cluster = cluster;
   }
@@ -55,12 +51,12 @@ export class ClusterNode {
     await this.#writeFiles(await this.#renderFiles(controlPlane));
     await this.machine.run(["bash", join(import.meta.dirname, "node-start.sh")], {
       env: {
-        NODE_ADDRESSES: `${this.ipv4}/24 ${this.ipv6}/64`,
+        NODE_ADDRESSES: `${this.plan.ipv4}/24 ${this.plan.ipv6}/64`,
         NODE_GATEWAYS: `${this.#cluster.gateway.ipv4} ${this.#cluster.gateway.ipv6}`,
         NODE_FILES: this.#fileFolder,
         NODE_LOGS: this.#logFolder,
         NODE_DISK,
-        NODE_IP: `${this.ipv4},${this.ipv6}`,
+        NODE_IP: `${this.plan.ipv4},${this.plan.ipv6}`,
       },
     });
   }
@@ -79,7 +75,9 @@ export class ClusterNode {
 
   /** Routes from this node to the pods of another. */
   async routeTo(other: ClusterNode, podCidrs: readonly string[]): Promise<void> {
-    await this.machine.run(["ip", "-batch", "-"], { input: `${podRoutes(other, podCidrs).join("\n")}\n` });
+    await this.machine.run(["ip", "-batch", "-"], {
+      input: `${podRoutes(other.plan, podCidrs).join("\n")}\n`,
+    });
   }
 
   /** Imports image tarballs that the node does not have yet. */
@@ -120,7 +118,7 @@ export class ClusterNode {
     const identity = {
       commonName: `system:node:${this.name}`,
       organization: "system:nodes",
-      hosts: [this.name, this.ipv4, this.ipv6],
+      hosts: [this.name, this.plan.ipv4, this.plan.ipv6],
     };
     const pair = await controlPlane.issue(this.name, identity);
     const read = (path: string): Promise<string> => readFile(path, "utf8");

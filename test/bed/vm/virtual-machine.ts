@@ -14,12 +14,8 @@ const BOOT_TIMEOUT_MS = 90_000;
 const BOOT_ATTEMPTS = 3;
 const MAX_SOCKET_PATH_LENGTH = 107;
 
-export interface VirtualMachineOptions {
-  /** Also its host name. */
-  readonly name: string;
-  /** State folder; several machines may share one. */
-  readonly folder: string;
-  readonly memoryMiB: number;
+/** Processors, and whose clock they go by. */
+export interface Processing {
   /**
    * Where it is emulated it has one all the same, unless {@link emulatesAllCpus} asks for them. The kernel patches its
    * own code (static keys), for instance whenever the last nftables rule set goes or the first one comes: another emulated
@@ -34,6 +30,14 @@ export interface VirtualMachineOptions {
    * does not show in its times; for one processor only (https://www.qemu.org/docs/master/devel/tcg-icount.html).
    */
   readonly countsInstructions?: boolean;
+}
+
+export interface VirtualMachineOptions extends Processing {
+  /** Also its host name. */
+  readonly name: string;
+  /** State folder; several machines may share one. */
+  readonly folder: string;
+  readonly memoryMiB: number;
   readonly lifetime: "owner" | "detached";
   /** Path of the network namespace that holds the taps; absent: a new one that ends with the machine. */
   readonly netns?: string;
