@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
+import type { ImageTarball } from "@egress-nat/tools/images";
 import { baseImage } from "@egress-nat/tools/images/base-image";
 import { dockerfileImage } from "@egress-nat/tools/images/dockerfile-image";
-import type { ImageTarball } from "@egress-nat/tools/images/image";
 import { contentHash } from "@egress-nat/tools/system/cache";
 import type { CoilSuite } from "./suite.ts";
 

@@ -1,5 +1,6 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { ImageTarball } from "@egress-nat/tools/images";
 import { helmBinary, kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
@@ -12,7 +13,6 @@ import { componentsOf } from "./control-plane-commands.ts";
 import { insideInternet, internetProcess } from "./internet.ts";
 import { podRoutes, removeNetwork } from "./network.ts";
 import { ClusterNode } from "./node.ts";
-import type { ImageTarball } from "./node-disk.ts";
 import { ClusterOptions, type ClusterPlan, clusterFolder, planCluster, planControlPlane } from "./plan.ts";
 
 const RECORD_FILE = "cluster.json";

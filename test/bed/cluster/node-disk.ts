@@ -1,18 +1,12 @@
 import { copyFile, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import type { ImageTarball } from "@egress-nat/tools/images";
 import { cachedFolder, contentHash, exists, keepNewest } from "@egress-nat/tools/system/cache";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { BackgroundProcess } from "../system/process.ts";
-
-/** One image for the nodes: a tarball that `ctr images import` takes. Its digest names its content. */
-export interface ImageTarball {
-  readonly name: string;
-  readonly file: string;
-  readonly digest: string;
-}
 
 /** Room for what pods write and for images that are loaded later; sparse, it takes no space on the host. */
 const FREE_MIB = 6144;

@@ -1,12 +1,12 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
+import type { ImageTarball } from "@egress-nat/tools/images";
 import { ipBatch, netnsPath } from "../system/network-namespace.ts";
 import type { ExecOptions, ExecResult } from "../vm/exec-channel.ts";
 import { VirtualMachine } from "../vm/virtual-machine.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { podRoutes } from "./network.ts";
-import type { ImageTarball } from "./node-disk.ts";
 import { CNI_CONFLIST, cniConflist, NODE_DISK, nodeFiles } from "./node-files.ts";
 import type { ClusterPlan, NodePlan } from "./plan.ts";
 

@@ -1,5 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
+import type { ImageTarball } from "@egress-nat/tools/images";
 import { helmBinary, kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { ToolError } from "@egress-nat/tools/system/tool-error";
@@ -15,7 +16,7 @@ import { dnsManifests } from "./dns.ts";
 import { startInternet } from "./internet.ts";
 import { kubernetesBinary } from "./kubernetes-binary.ts";
 import { createNetwork } from "./network.ts";
-import { type ImageTarball, nodeDisk } from "./node-disk.ts";
+import { nodeDisk } from "./node-disk.ts";
 import { type ClusterOptions, type ClusterPlan, planCluster, planControlPlane } from "./plan.ts";
 
 /** How progress is shown: `default` redraws a terminal, `simple` writes lines, `silent` nothing. */
