@@ -7,7 +7,11 @@ export interface CountedModule {
   readonly children: { readonly allTests: (state: "passed" | "failed" | "skipped") => Iterable<unknown> };
 }
 
-/** Sends what came of a run to the program that has started Vitest. */
+/**
+ * Sends what came of a run to the program that has started Vitest.
+ *
+ * @public by its path
+ */
 export default class TallyReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     process.send?.(tallyOf(modules, unhandledErrors.length));
