@@ -242,13 +242,8 @@ export class LeaderElector {
   async #read(limits: Limits): Promise<Lease | undefined> {
     const { transport, namespace, name } = this.#options;
     try {
-      return Lease.parse(
-        await transport.request({
-          method: "GET",
-          path: resourcePath(LEASE_RESOURCE, { namespace, name }),
-          ...limits,
-        }),
-      );
+      const path = resourcePath(LEASE_RESOURCE, { namespace, name });
+      return Lease.parse(await transport.request({ method: "GET", path, ...limits }));
     } catch (error) {
       if (hasCode(error, "NotFound")) return undefined;
       throw error;
@@ -259,20 +254,9 @@ export class LeaderElector {
     const { transport, namespace, name } = this.#options;
     const metadata = current?.metadata ?? { namespace, name };
     const body = { apiVersion: apiVersion(LEASE_RESOURCE), kind: LEASE_RESOURCE.kind, metadata, spec };
-    const written = current
-      ? transport.request({
-          method: "PUT",
-          path: resourcePath(LEASE_RESOURCE, { namespace, name }),
-          body,
-          ...limits,
-        })
-      : transport.request({
-          method: "POST",
-          path: resourcePath(LEASE_RESOURCE, { namespace }),
-          body,
-          ...limits,
-        });
-    return Lease.parse(await written);
+    const method = current ? "PUT" : "POST";
+    const path = resourcePath(LEASE_RESOURCE, current ? { namespace, name } : { namespace });
+    return Lease.parse(await transport.request({ method, path, body, ...limits }));
   }
 
   #jittered(): number {

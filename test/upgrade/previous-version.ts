@@ -14,7 +14,7 @@ const SCOPE = "@egress-nat";
 const printImages = (module: string) =>
   `import { imageTarballs } from "./${module}"; console.log(JSON.stringify(await imageTarballs()));`;
 
-/** Where a commit makes images, and where those before it did. */
+/** The module that makes images: of today's commits, and of those without tools/. */
 const MODULES = ["tools/images/index.ts", "test/images/index.ts"];
 
 const Tarballs = z.array(z.object({ name: z.string(), file: z.string(), digest: z.string() }));

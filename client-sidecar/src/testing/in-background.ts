@@ -1,4 +1,4 @@
-/** Runs what runs until it is told to stop. @returns stops it, and waits until it has ended */
+/** Runs something that ends when its signal is aborted. @returns ends it, and waits for its end */
 export function runInBackground(program: { run(signal: AbortSignal): Promise<void> }): () => Promise<void> {
   const stop = new AbortController();
   const ended = program.run(stop.signal);

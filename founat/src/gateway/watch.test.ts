@@ -26,7 +26,7 @@ beforeEach(async () => {
   own = { begun: 3, succeeded: 3 };
   suspicions = [];
   warnings = [];
-  // Goes on while a test waits, and else as it says.
+  // It goes on while a test waits for something, and a test can put it forward.
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
   stop = new AbortController();
   const watch = new GatewayWatch({
