@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
-import { SLOTS } from "./test/datapath/slots.ts";
+import { SLOTS } from "./test/bed/datapath/slots.ts";
 import DisruptiveLast from "./test/e2e/order.ts";
 
 const fromSource = { resolve: { conditions: ["source"] } };
@@ -34,7 +34,7 @@ export default defineConfig({
           // Generous: some tests start processes, and machines may be busy.
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          include: ["*/src/**/*.test.ts", "test/**/*.test.ts"],
+          include: ["*/src/**/*.test.ts", "{tools,test}/**/*.test.ts"],
           exclude: [
             "**/node_modules/**",
             "**/*.api.test.ts",
@@ -52,7 +52,7 @@ export default defineConfig({
           isolate: false,
           setupFiles: "test/patience.ts",
           include: ["*/src/**/*.api.test.ts", "test/**/*.api.test.ts"],
-          globalSetup: "test/api/control-plane.ts",
+          globalSetup: "test/bed/api/control-plane.ts",
         },
       },
       {
@@ -64,7 +64,7 @@ export default defineConfig({
           maxWorkers: SLOTS,
           setupFiles: "test/patience.ts",
           include: ["*/src/**/*.datapath.test.ts", "test/**/*.datapath.test.ts"],
-          globalSetup: "test/datapath/virtual-machine.ts",
+          globalSetup: "test/bed/datapath/virtual-machine.ts",
         },
       },
       {

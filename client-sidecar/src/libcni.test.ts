@@ -1,15 +1,15 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { cniBed } from "../../test/cni/bed.ts";
-import { conforms } from "../../test/cni/cases/index.ts";
-import { CLIENT, CLIENT_CASES, type ClientCase } from "../../test/cni/client-cases.ts";
-import { POD_NETNS } from "../../test/cni/sandbox.ts";
+import { cniBed } from "@egress-nat/test/cni/bed";
+import { conforms } from "@egress-nat/test/cni/cases";
+import { CLIENT, CLIENT_CASES, type ClientCase } from "@egress-nat/test/cni/client-cases";
+import { POD_NETNS } from "@egress-nat/test/cni/sandbox";
 import {
   parseAnswers,
   type RuntimeCommand,
   type Scenario,
   type StepAnswer,
-} from "../../test/cni/scenario.ts";
+} from "@egress-nat/test/cni/scenario";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import type { AgentRequest } from "./cni/protocol.ts";
 import { NodeState } from "./state/node-state.ts";
 import { clientRecord } from "./testing/client-record.ts";

@@ -5,9 +5,9 @@ import {
   resourcePath,
   type Transport,
 } from "@egress-nat/kube";
+import { kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { kubectlBinary } from "../../test/cluster/kubectl.ts";
 import { API_GROUP, API_VERSION } from "./names.ts";
 import { EGRESS_RESOURCE, SLICE_RESOURCE } from "./resource.ts";
 import { EGRESS_CASES } from "./testing/egress-cases.ts";

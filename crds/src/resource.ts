@@ -2,22 +2,13 @@
 
 import { API_GROUP, API_VERSION } from "./names.ts";
 
-/** One kind of object of the Kubernetes API. */
-export interface Resource {
-  readonly group: string;
-  readonly version: string;
-  readonly plural: string;
-  readonly kind: string;
-  readonly namespaced: boolean;
-}
-
 export const EGRESS_RESOURCE = {
   group: API_GROUP,
   version: API_VERSION,
   plural: "egresses",
   kind: "Egress",
   namespaced: true,
-} as const satisfies Resource;
+} as const;
 
 export const SLICE_RESOURCE = {
   group: API_GROUP,
@@ -25,4 +16,4 @@ export const SLICE_RESOURCE = {
   plural: "egressclientslices",
   kind: "EgressClientSlice",
   namespaced: true,
-} as const satisfies Resource;
+} as const;

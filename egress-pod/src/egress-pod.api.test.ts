@@ -27,10 +27,10 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
+import { asEarlierRelease, NO_NETWORK } from "@egress-nat/test/bed/api/earlier-release";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
 import { ZodError } from "zod";
-import { asEarlierRelease, NO_NETWORK } from "../../test/api/earlier-release.ts";
 import { EgressPod } from "./egress-pod.ts";
 import type { GatewayPort } from "./gateway-sync.ts";
 import { Metrics } from "./metrics.ts";
@@ -178,6 +178,25 @@ async function putSlice(node: string, addresses: readonly string[], egress = "in
 
 const applied = ({ metadata }: EgressClientSlice) => pod.appliedGeneration(metadata.uid);
 
+/** Starts it with one client. @returns the client's slice, applied */
+async function serveOneClient() {
+  await createEgress();
+  const slice = await putSlice("n1", ["10.244.1.2"]);
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  return slice;
+}
+
+/** Has it find what somebody else has changed, and not repair it until it is let go. */
+async function holdRepairOf(difference: Difference): Promise<() => void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  kernel.held = promise;
+  kernel.differences = [difference];
+  suspect({ elements: true });
+  await vi.waitFor(() => expect(pod.ready().reasons.join()).toContain(difference.text), SOON);
+  return resolve;
+}
+
 test("it is ready when both lists are complete and the rule set that holds them is applied", async () => {
   expect(pod.ready().ok).toBe(false);
   await createEgress();
@@ -266,16 +285,9 @@ test("an Egress that it does not understand any more is served by what was last 
 });
 
 test("an Egress that was deleted and made anew, and is not understood, is not served as the former one was", async () => {
-  await createEgress();
-  const slice = await putSlice("n1", ["10.244.1.2"]);
-  start();
-  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  const slice = await serveOneClient();
   // It is busy while the Egress is replaced, so that it sees only what comes of it.
-  const { promise, resolve } = Promise.withResolvers<void>();
-  kernel.held = promise;
-  kernel.differences = [{ object: "rule", text: "ip rule 2000 is missing" }];
-  suspect({ elements: true });
-  await vi.waitFor(() => expect(pod.ready().reasons.join()).toMatch(/rule 2000/), SOON);
+  const letGo = await holdRepairOf({ object: "rule", text: "ip rule 2000 is missing" });
   await asEarlierRelease(transport, async () => {
     await egresses().delete({ namespace, name: "internet" });
     await createEgress({ destinations: [NO_NETWORK] }).catch((error: unknown) =>
@@ -284,7 +296,7 @@ test("an Egress that was deleted and made anew, and is not understood, is not se
   });
   await vi.waitFor(() => expect(pod.ready().reasons.join()).toMatch(/is not understood/), SOON);
   expect(kernel.addresses).toEqual(["10.244.1.2"]);
-  resolve();
+  letGo();
   await vi.waitFor(() => expect(kernel.addresses).toEqual([]), SOON);
   expect(applied(slice)).toBeUndefined();
   expect(pod.ready().reasons).toEqual([expect.stringMatching(/is not understood/)]);
@@ -321,21 +333,12 @@ test("it says why it is not ready while the kernel refuses, and recovers by itse
 });
 
 test("it is not ready while somebody else has changed the data path, puts it right and tells", async () => {
-  await createEgress();
-  const slice = await putSlice("n1", ["10.244.1.2"]);
-  start();
-  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
-  const { promise, resolve } = Promise.withResolvers<void>();
-  kernel.held = promise;
-  kernel.differences = [{ object: "chain", text: "nft chain egress_nat_gateway forward is missing" }];
-  suspect({ elements: true });
-  await vi.waitFor(() => {
-    expect(pod.ready().reasons.join()).toMatch(
-      /another program changed the data path: nft chain .* forward is missing/,
-    );
-  }, SOON);
+  const slice = await serveOneClient();
+  const text = "nft chain egress_nat_gateway forward is missing";
+  const letGo = await holdRepairOf({ object: "chain", text });
+  expect(pod.ready().reasons.join()).toContain(`another program changed the data path: ${text}`);
   expect(applied(slice)).toBe("1");
-  resolve();
+  letGo();
   await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
   expect(events).toEqual([expect.stringMatching(/^internet: .* forward is missing$/)]);
   expect(await registry.metrics()).toContain('egress_nat_gateway_drift_repairs_total{object="chain"} 1');
@@ -385,10 +388,7 @@ test("it serves nobody before the networks of the cluster are known", async () =
 });
 
 test("draining, it serves old and new clients, and says so, until none is left", async () => {
-  await createEgress();
-  const slice = await putSlice("n1", ["10.244.1.2"]);
-  start();
-  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  const slice = await serveOneClient();
   let ended = false;
   const draining = pod.drain().then(() => {
     ended = true;

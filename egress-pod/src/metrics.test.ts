@@ -1,10 +1,7 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { expectStandardNames } from "@egress-nat/test/docs/metric-names";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { Metrics, tunnelTraffic } from "./metrics.ts";
-
-const OPERATIONS = readFileSync(join(import.meta.dirname, "../../docs/operations.md"), "utf8");
 
 const DEV = `Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
@@ -35,11 +32,5 @@ test("dropped packets are counters by reason, asked for at each scrape", async (
 test("metrics are named as Prometheus wants it, and docs/operations.md says what they mean", async () => {
   const registry = new Registry();
   new Metrics(registry);
-  const metrics = await registry.getMetricsAsJSON();
-  expect(metrics).not.toEqual([]);
-  const ending = { counter: /_total$/, histogram: /_duration_seconds$/, gauge: /(?<!_total)$/ };
-  for (const { name, type } of metrics) {
-    expect(name).toMatch(ending[type as unknown as keyof typeof ending]);
-    expect(OPERATIONS).toContain(`\`${name}\``);
-  }
+  await expectStandardNames(registry);
 });

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
+import { fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
 import { ZodError } from "zod";
-import { fuzzBytes } from "../../test/fuzz/bytes.ts";
 import { parseStoredEgress } from "./egress.ts";
 import { parseSlice } from "./slice.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
+import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { build } from "esbuild";
 import { expect, test } from "vitest";
-import { machine } from "../../test/datapath/machine.ts";
 
 test("the example runs as it is, and shows the gateway's address with egress NAT only", async () => {
   const outfile = join(machine.share, "namespaces.mjs");

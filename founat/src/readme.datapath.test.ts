@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { machine } from "../../test/datapath/machine.ts";
 import { installTarball, packFounat, writeReadmeExample } from "./testing/package.ts";
 import { addressOf, ask, buildTopology, destroyTopology } from "./testing/topology.ts";
 

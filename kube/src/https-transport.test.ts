@@ -22,6 +22,7 @@ beforeAll(async () => {
 });
 
 afterEach(() => {
+  vi.useRealTimers();
   transport.close();
   server?.closeAllConnections();
   server?.close();
@@ -234,14 +235,17 @@ test("a stream that falls silent ends with an error of that name", async () => {
 });
 
 test("a slow reader is no silence", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const { promise: answering, resolve } = Promise.withResolvers<ServerResponse>();
   await serve((_, response) => {
     response.writeHead(200).write("one");
-    setTimeout(() => response.end("two"), 20);
+    resolve(response);
   });
   const chunks: string[] = [];
   for await (const chunk of await transport.stream({ path: "/", idleTimeoutMs: 1000 })) {
     chunks.push(chunk.toString());
-    await new Promise((resolve) => setTimeout(resolve, 1500));
+    if (chunks.length === 1) (await answering).end("two");
+    vi.advanceTimersByTime(1500);
   }
   expect(chunks).toEqual(["one", "two"]);
 });

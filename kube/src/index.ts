@@ -18,7 +18,7 @@ export { hasCode, ifFound, KubeError, retryableError } from "./error.ts";
 export { EventRecorder, regarding } from "./event-recorder.ts";
 export { createTransport, type SentRequest } from "./https-transport.ts";
 export { fencedBy } from "./lead.ts";
-export { LEASE_RESOURCE, LeaderElector } from "./leader-election.ts";
+export { LeaderElector } from "./leader-election.ts";
 export { loadCredentials } from "./load-credentials.ts";
 export type { Logger } from "./logger.ts";
 export { type FieldSet, type ManagedFieldsEntry, sharingLeaves } from "./managed-fields.ts";
@@ -30,6 +30,7 @@ export {
   CONFIG_MAP_RESOURCE,
   clusterResource,
   type KubeObject,
+  LEASE_RESOURCE,
   NAMESPACE_RESOURCE,
   NODE_RESOURCE,
   namespacedResource,

@@ -1,9 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
 import type { Credentials } from "./credentials.ts";
 import { createTransport } from "./https-transport.ts";
 import { LeaderElector } from "./leader-election.ts";
 import { loadCredentials } from "./load-credentials.ts";
-import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import { TcpProxy } from "./testing/tcp-proxy.ts";
@@ -83,10 +82,10 @@ const readLease = (): Promise<LeaseObject> => direct.request({ method: "GET", pa
 test("one of two candidates leads, and keeps the lead beyond its lease's duration", async () => {
   const one = new Candidate("one");
   const two = new Candidate("two");
-  await eventually(() => one.elector.isLeader || two.elector.isLeader);
+  await vi.waitUntil(() => one.elector.isLeader || two.elector.isLeader);
   const leader = one.elector.isLeader ? one : two;
   const other = leader === one ? two : one;
-  await eventually(async () => {
+  await vi.waitUntil(async () => {
     const { acquireTime, renewTime } = (await readLease()).spec;
     return Date.parse(renewTime) - Date.parse(acquireTime) > 5_000;
   });
@@ -97,12 +96,12 @@ test("one of two candidates leads, and keeps the lead beyond its lease's duratio
 
 test("a leader that is told to stop hands over at once, when its work has ended", async () => {
   const one = new Candidate("one");
-  await eventually(() => one.elector.isLeader);
+  await vi.waitUntil(() => one.elector.isLeader);
   const two = new Candidate("two");
-  await eventually(() => two.elector.leader === "one");
+  await vi.waitUntil(() => two.elector.leader === "one");
   const startedAt = performance.now();
   await one.stop();
-  await eventually(() => two.elector.isLeader);
+  await vi.waitUntil(() => two.elector.isLeader);
   expect(performance.now() - startedAt).toBeLessThan(4_000);
   expect(one.story).toEqual(["leads", "has stopped"]);
   const { spec } = await readLease();
@@ -112,7 +111,7 @@ test("a leader that is told to stop hands over at once, when its work has ended"
 
 test("a leader whose lease was written without its knowledge releases it all the same", async () => {
   const one = new Candidate("one");
-  await eventually(() => one.elector.isLeader);
+  await vi.waitUntil(() => one.elector.isLeader);
   // As its own renewal is, where the answer was lost.
   await direct.request({
     method: "PATCH",
@@ -128,14 +127,14 @@ test("a leader that cannot renew stops before another one leads, and leads again
   await using proxy = await TcpProxy.to(credentials.server);
   const transport = createTransport({ credentials: proxy.reach(credentials), logger: silentLogger });
   const one = new Candidate("one", transport);
-  await eventually(() => one.elector.isLeader);
+  await vi.waitUntil(() => one.elector.isLeader);
   const two = new Candidate("two");
   proxy.cut();
-  await eventually(() => two.elector.isLeader);
+  await vi.waitUntil(() => two.elector.isLeader);
   expect(one.story).toEqual(["leads", "lost", "has stopped"]);
   proxy.restore();
   await two.stop();
-  await eventually(() => one.elector.isLeader);
+  await vi.waitUntil(() => one.elector.isLeader);
   await one.stop();
   transport.close();
 });
@@ -149,11 +148,11 @@ test("a leader whose renewals are never answered, nor refused, stops before anot
     close: () => undefined,
   };
   const one = new Candidate("one", silent);
-  await eventually(() => one.elector.isLeader);
+  await vi.waitUntil(() => one.elector.isLeader);
   const two = new Candidate("two");
   isSilent = true;
   try {
-    await eventually(() => two.elector.isLeader);
+    await vi.waitUntil(() => two.elector.isLeader);
     expect(one.story).toEqual(["leads", "lost", "has stopped"]);
     expect(one.elector.isLeader).toBe(false);
   } finally {
@@ -165,10 +164,10 @@ test("a leader survives a connection that carries nothing any more", async () =>
   await using proxy = await TcpProxy.to(credentials.server);
   const transport = createTransport({ credentials: proxy.reach(credentials), logger: silentLogger });
   const one = new Candidate("one", transport);
-  await eventually(() => one.elector.isLeader);
+  await vi.waitUntil(() => one.elector.isLeader);
   proxy.freeze();
   const { renewTime } = (await readLease()).spec;
-  await eventually(async () => (await readLease()).spec.renewTime > renewTime);
+  await vi.waitUntil(async () => (await readLease()).spec.renewTime > renewTime);
   expect(one.story).toEqual(["leads"]);
   await one.stop();
   transport.close();

@@ -5,7 +5,7 @@ import { hasCode, ifFound } from "./error.ts";
 import { Lead, notLeading } from "./lead.ts";
 import type { Logger } from "./logger.ts";
 import { microTime } from "./micro-time.ts";
-import { apiVersion, namespacedResource, resourcePath } from "./resource.ts";
+import { apiVersion, LEASE_RESOURCE, resourcePath } from "./resource.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface LeaderElectorOptions {
@@ -35,8 +35,6 @@ export interface LeaderCallbacks {
   /** Told when the lead was lost against our will, before `onLead` has ended. */
   readonly onLost?: () => void;
 }
-
-export const LEASE_RESOURCE = namespacedResource("coordination.k8s.io/v1", "leases", "Lease");
 
 const Lease = z.object({
   metadata: z.looseObject({ resourceVersion: z.string() }),
@@ -252,20 +250,9 @@ export class LeaderElector {
     const { transport, namespace, name } = this.#options;
     const metadata = current?.metadata ?? { namespace, name };
     const body = { apiVersion: apiVersion(LEASE_RESOURCE), kind: LEASE_RESOURCE.kind, metadata, spec };
-    const written = current
-      ? transport.request({
-          method: "PUT",
-          path: resourcePath(LEASE_RESOURCE, { namespace, name }),
-          body,
-          ...limits,
-        })
-      : transport.request({
-          method: "POST",
-          path: resourcePath(LEASE_RESOURCE, { namespace }),
-          body,
-          ...limits,
-        });
-    return Lease.parse(await written);
+    const method = current ? "PUT" : "POST";
+    const path = resourcePath(LEASE_RESOURCE, current ? { namespace, name } : { namespace });
+    return Lease.parse(await transport.request({ method, path, body, ...limits }));
   }
 
   #jittered(): number {

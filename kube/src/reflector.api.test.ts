@@ -1,5 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from "vitest";
-import { apiserver, etcd } from "../../test/api/apiserver.ts";
+import { apiserver, etcd } from "@egress-nat/test/bed/api/apiserver";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test, vi } from "vitest";
 import type { Credentials } from "./credentials.ts";
 import { createTransport } from "./https-transport.ts";
 import { loadCredentials } from "./load-credentials.ts";
@@ -10,7 +10,6 @@ import type { ResourceClient } from "./resource-client.ts";
 import { type Change, Store } from "./store.ts";
 import { ConfigMap, configMaps } from "./testing/config-maps.ts";
 import { Etcd } from "./testing/etcd.ts";
-import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import { TcpProxy } from "./testing/tcp-proxy.ts";
@@ -73,7 +72,7 @@ async function startReflector(
   });
   running = reflector.run(stop.signal);
   await reflector.whenSynced();
-  await eventually(() => seen("watching") > 0);
+  await vi.waitUntil(() => seen("watching") > 0);
   changes.length = 0;
   return reflector;
 }
@@ -89,7 +88,7 @@ const told = () => changes.map(({ type, object }) => `${type} ${object.metadata.
 async function caughtUp(): Promise<void> {
   const value = String(performance.now());
   await put("probe", value);
-  await eventually(() => dataOf("probe") === value);
+  await vi.waitUntil(() => dataOf("probe") === value);
   changes = changes.filter(({ object }) => object.metadata.name !== "probe");
 }
 
@@ -110,19 +109,19 @@ test("of metadata alone, nothing else comes, by list or by watch", async () => {
   const one = () => store.get(`${namespace}/one`)?.metadata.resourceVersion;
   const before = one();
   await put("one", "1b");
-  await eventually(() => one() !== before);
+  await vi.waitUntil(() => one() !== before);
   // Nothing that is kept of it has changed.
   expect(told()).toEqual(["added three"]);
   expect(store.list().map(({ data }) => data)).toEqual([{}, {}, {}]);
   await remove("two");
-  await eventually(() => told().includes("deleted two"));
+  await vi.waitUntil(() => told().includes("deleted two"));
 });
 
 test("after the apiserver was killed and is back, changes arrive and nothing was lost or told twice", async () => {
   await startReflector();
   try {
     await apiserver.kill();
-    await eventually(() => seen("disconnected") >= 2);
+    await vi.waitUntil(() => seen("disconnected") >= 2);
   } finally {
     await apiserver.start();
   }
@@ -137,7 +136,7 @@ test("after the apiserver was killed and is back, changes arrive and nothing was
 test("where history was compacted away it lists again and tells the differences", async () => {
   await startReflector();
   proxy.cut();
-  await eventually(() => seen("disconnected") > 0);
+  await vi.waitUntil(() => seen("disconnected") > 0);
   await put("three", "3");
   await put("one", "1b");
   await remove("two");
@@ -146,7 +145,7 @@ test("where history was compacted away it lists again and tells the differences"
   await apiserver.kill();
   await apiserver.start();
   proxy.restore();
-  await eventually(() => seen("expired") > 0 && seen("synced") > 1);
+  await vi.waitUntil(() => seen("expired") > 0 && seen("synced") > 1);
   await caughtUp();
   expect(told()).toEqual(["added three", "deleted two", "updated one"]);
   expect(events.filter((event) => event.type === "relist").map(({ reason }) => reason)).toEqual([
@@ -157,7 +156,7 @@ test("where history was compacted away it lists again and tells the differences"
 
 test("after etcd was restored from a backup it lists again, though nothing was silent for long, and tells what is as it was", async () => {
   await etcd.backUp();
-  await eventually(() =>
+  await vi.waitUntil(() =>
     put("three", "3").then(
       () => true,
       () => false,
@@ -174,7 +173,7 @@ test("after etcd was restored from a backup it lists again, though nothing was s
   } finally {
     await apiserver.start();
   }
-  await eventually(() => seen("rewound") > 0 && seen("synced") > 1);
+  await vi.waitUntil(() => seen("rewound") > 0 && seen("synced") > 1);
   await caughtUp();
   expect(told()).toEqual(["added two", "deleted three", "updated one"]);
   expect(dataOf("one")).toBe("1");
@@ -184,7 +183,7 @@ test("a connection that carries nothing any more is given up, and the watch goes
   await startReflector({ idleTimeoutMs: 2_000 });
   proxy.freeze();
   await put("one", "1b");
-  await eventually(() => dataOf("one") === "1b", 10_000);
+  await vi.waitUntil(() => dataOf("one") === "1b", 10_000);
   expect(seen("idle")).toBeGreaterThan(0);
   expect(seen("relist")).toBe(1);
   expect(told()).toEqual(["updated one"]);
@@ -193,9 +192,9 @@ test("a connection that carries nothing any more is given up, and the watch goes
 test("a broken connection costs no list", async () => {
   await startReflector();
   proxy.cut();
-  await eventually(() => seen("backoff") >= 2);
+  await vi.waitUntil(() => seen("backoff") >= 2);
   await put("one", "1b");
   proxy.restore();
-  await eventually(() => dataOf("one") === "1b");
+  await vi.waitUntil(() => dataOf("one") === "1b");
   expect(seen("relist")).toBe(1);
 });

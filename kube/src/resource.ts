@@ -69,6 +69,9 @@ export const NODE_RESOURCE = clusterResource("v1", "nodes", "Node");
 export const NAMESPACE_RESOURCE = clusterResource("v1", "namespaces", "Namespace");
 export const CONFIG_MAP_RESOURCE = namespacedResource("v1", "configmaps", "ConfigMap");
 
+/** Leases, by which programs agree on a leader. */
+export const LEASE_RESOURCE = namespacedResource("coordination.k8s.io/v1", "leases", "Lease");
+
 /** "group/version", or "v1" for the core group: what stands in an object's apiVersion. */
 export function apiVersion(resource: Resource): string {
   return resource.group ? `${resource.group}/${resource.version}` : resource.version;

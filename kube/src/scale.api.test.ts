@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
 import { createTransport } from "./https-transport.ts";
 import { loadCredentials } from "./load-credentials.ts";
 import { Reflector } from "./reflector.ts";
@@ -9,7 +9,6 @@ import { CONFIG_MAP_RESOURCE, type KubeObject } from "./resource.ts";
 import { Store } from "./store.ts";
 import { ConfigMap } from "./testing/config-maps.ts";
 import { Etcd } from "./testing/etcd.ts";
-import { eventually } from "./testing/eventually.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import type { Transport } from "./transport.ts";
@@ -79,7 +78,7 @@ test(`${OBJECTS} objects arrive by watch and by list, and only what is kept of t
   void watcher.run(stop.signal);
   await watcher.whenSynced();
   await etcd.store(({ metadata }) => `${prefix}${metadata.name}`, objects());
-  await eventually(() => watched.size === OBJECTS, 120_000);
+  await vi.waitUntil(() => watched.size === OBJECTS, 120_000);
 
   let parsed = 0;
   let peakBytes = 0;

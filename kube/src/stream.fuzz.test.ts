@@ -1,5 +1,5 @@
+import { fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
-import { fuzzBytes } from "../../test/fuzz/bytes.ts";
 import { KubeError } from "./error.ts";
 import { listObjects } from "./list.ts";
 import type { Transport } from "./transport.ts";

@@ -1,6 +1,6 @@
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
+import { asEarlierRelease, NO_NETWORK } from "@egress-nat/test/bed/api/earlier-release";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { asEarlierRelease, NO_NETWORK } from "../../test/api/earlier-release.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { Playground } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";

@@ -1,11 +1,8 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { expectStandardNames } from "@egress-nat/test/docs/metric-names";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { anEgress } from "./egress/testing/egress.ts";
 import { OperatorMetrics } from "./metrics.ts";
-
-const OPERATIONS = readFileSync(join(import.meta.dirname, "../../docs/operations.md"), "utf8");
 
 const condition = (type: string, status: string) => ({
   ...{ type, status, reason: "Any", message: "" },
@@ -50,9 +47,5 @@ test("conditions are told by the operator that leads alone", async () => {
 });
 
 test("metrics are named as Prometheus wants it, and docs/operations.md says what they mean", async () => {
-  const ending = { counter: /_total$/, histogram: /_duration_seconds$/, gauge: /(?<!_total)$/ };
-  for (const { name, type } of await metricsOf(true).getMetricsAsJSON()) {
-    expect(name).toMatch(ending[type as unknown as keyof typeof ending]);
-    expect(OPERATIONS).toContain(`\`${name}\``);
-  }
+  await expectStandardNames(metricsOf(true));
 });

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { EGRESS_RESOURCE, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
-import { createTransport, loadCredentials, type Resource, type Transport } from "@egress-nat/kube";
+import { createTransport, LEASE_RESOURCE, loadCredentials, type Transport } from "@egress-nat/kube";
+import { apiserver, etcd } from "@egress-nat/test/bed/api/apiserver";
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
 import { Etcd } from "../../kube/src/testing/etcd.ts";
-import { apiserver, etcd } from "../../test/api/apiserver.ts";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
 import { Playground, silentLogger } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";
@@ -52,14 +52,9 @@ function impatient(patient: Transport): Transport {
 
 const isPatch = ({ method, path }: Asked, pathEnd: string) => method === "PATCH" && path.endsWith(pathEnd);
 
-const LEASE: Resource = {
-  ...{ group: "coordination.k8s.io", version: "v1" },
-  ...{ plural: "leases", kind: "Lease", namespaced: true },
-};
-
 const isOfLease = ({ path }: Asked) => path.includes("/leases");
 
-const lease = async () => (await play.get(LEASE, "egress-nat-operator"))?.spec;
+const lease = async () => (await play.get(LEASE_RESOURCE, "egress-nat-operator"))?.spec;
 
 const leader = async () => (await lease())?.holderIdentity;
 

@@ -1,4 +1,4 @@
-import { hasCode, NAMESPACE_RESOURCE, type Resource, type Transport } from "@egress-nat/kube";
+import { hasCode, LEASE_RESOURCE, NAMESPACE_RESOURCE, type Transport } from "@egress-nat/kube";
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
 import { createNamespace } from "../../kube/src/testing/namespace.ts";
 import { Playground } from "./testing/cluster.ts";
@@ -8,11 +8,6 @@ import { idleWrites } from "./testing/idle-writes.ts";
 import { RunningOperator } from "./testing/running-operator.ts";
 
 const eventually = { timeout: 20_000, interval: 20 };
-
-const LEASE: Resource = {
-  ...{ group: "coordination.k8s.io", version: "v1" },
-  ...{ plural: "leases", kind: "Lease", namespaced: true },
-};
 
 const EGRESSES = 12;
 
@@ -75,7 +70,7 @@ function partlyBroken(transport: Transport): Transport {
   };
 }
 
-const leader = async () => (await play.get(LEASE, "egress-nat-operator"))?.spec.holderIdentity;
+const leader = async () => (await play.get(LEASE_RESOURCE, "egress-nat-operator"))?.spec.holderIdentity;
 
 async function makeMany(): Promise<void> {
   await Promise.all(Array.from({ length: EGRESSES }, (_, index) => play.createEgress(`nat-${index}`)));
@@ -105,7 +100,9 @@ test("a former leader's late word does not let a revoked namespace in again", as
   await expect.poll(statusWrites, eventually).toHaveLength(1);
   // As if the first one's process had been frozen from here on.
   isLeaseOutOfReach = true;
-  await play.patch(LEASE, "egress-nat-operator", { spec: { holderIdentity: "second", renewTime: null } });
+  await play.patch(LEASE_RESOURCE, "egress-nat-operator", {
+    spec: { holderIdentity: "second", renewTime: null },
+  });
   const allowed = async () => (await play.status("nat"))?.allowedNamespaces;
   await expect.poll(allowed, eventually).toEqual([namespace]);
   await label(null);
@@ -121,8 +118,10 @@ test("a former leader's late word does not let a revoked namespace in again", as
 test("two that both take themselves for the leader do not fight", async () => {
   // As if the first one's process had been frozen for longer than its lease lasts.
   isLeaseOutOfReach = true;
-  await play.patch(LEASE, "egress-nat-operator", { spec: { holderIdentity: "second", renewTime: null } });
-  const renewed = async () => (await play.get(LEASE, "egress-nat-operator")).spec.renewTime;
+  await play.patch(LEASE_RESOURCE, "egress-nat-operator", {
+    spec: { holderIdentity: "second", renewTime: null },
+  });
+  const renewed = async () => (await play.get(LEASE_RESOURCE, "egress-nat-operator")).spec.renewTime;
   await expect.poll(renewed, eventually).toEqual(expect.any(String));
   await makeMany();
   await caughtUp(play);

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
+import { FUZZ_TIMEOUT_MS, fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
-import { FUZZ_TIMEOUT_MS, fuzzBytes } from "../../test/fuzz/bytes.ts";
 import { HealthServer } from "./health-server.ts";
 import { createLogger } from "./logger.ts";
 import { createRegistry } from "./registry.ts";

@@ -21,7 +21,7 @@ import {
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
-import { runOperator } from "./running-operator.ts";
+import { runOperator } from "../bed/api/running-operator.ts";
 
 /** The product's, the Egress's, and the client's. */
 const NAMESPACE = "bounds";

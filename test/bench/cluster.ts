@@ -1,8 +1,8 @@
-import { type Cluster, removeCluster } from "../cluster/cluster.ts";
-import { upOneNode } from "../cluster/one-node.ts";
-import { TestBedError } from "../system/failure.ts";
-import { installChart } from "../workload/chart.ts";
-import { Kubectl } from "../workload/kubectl.ts";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
+import { type Cluster, removeCluster } from "../bed/cluster/cluster.ts";
+import { upOneNode } from "../bed/cluster/one-node.ts";
+import { installChart } from "../bed/workload/chart.ts";
+import { Kubectl } from "../bed/workload/kubectl.ts";
 import { progress } from "./progress.ts";
 
 const NAME = "bench";
@@ -13,13 +13,13 @@ type Measurement<T> = (cluster: Cluster, kubectl: Kubectl) => Promise<T>;
 /**
  * Brings up a cluster of one node with the product installed, for one measurement.
  *
- * @throws TestBedError `interrupted` after SIGINT or SIGTERM; the cluster is gone then
+ * @throws ToolError `interrupted` after SIGINT or SIGTERM; the cluster is gone then
  */
 export async function withCluster<T>(measure: Measurement<T>): Promise<T> {
   progress("a cluster of one node comes up, with the chart installed");
   const interruption = Promise.withResolvers<never>();
   const interrupt = (signal: NodeJS.Signals) =>
-    interruption.reject(new TestBedError("interrupted", `ended by ${signal}`));
+    interruption.reject(new ToolError("interrupted", `ended by ${signal}`));
   for (const signal of SIGNALS) process.on(signal, interrupt);
   try {
     return await Promise.race([measureInside(measure), interruption.promise]);

@@ -1,18 +1,17 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { needCommands } from "../system/debian-packages.ts";
-import { VirtualMachine, type VirtualMachineOptions } from "../vm/virtual-machine.ts";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
+import { type Processing, VirtualMachine } from "../bed/vm/virtual-machine.ts";
 import { progress } from "./progress.ts";
 
 /**
  * Boots a virtual machine for one measurement.
  *
- * @param processing processors, and whose clock
  * @param measure is given a folder, too, that both sides see at the same path
  */
 export async function withMachine<T>(
-  processing: Pick<VirtualMachineOptions, "cpus" | "emulatesAllCpus" | "countsInstructions">,
+  processing: Processing,
   measure: (machine: VirtualMachine, folder: string) => Promise<T>,
 ): Promise<T> {
   await needCommands(["conntrack", "ip", "nft", "sysctl"]);

@@ -1,5 +1,5 @@
+import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Command, InvalidArgumentError } from "commander";
-import { runCommand } from "../system/run-command.ts";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchDrift } from "./drift/bench.ts";

@@ -1,9 +1,9 @@
 import { EGRESS_LABEL, sliceName } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type RequestOptions, type Transport } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
-import { startControllers } from "./controllers.ts";
+import { startControllers } from "../bed/api/controllers.ts";
 import { apiVersion, InstalledChart } from "./installed-chart.ts";
 import { startOperator } from "./running-operator.ts";
 

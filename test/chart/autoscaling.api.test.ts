@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startControllers } from "./controllers.ts";
+import { startControllers } from "../bed/api/controllers.ts";
 import { InstalledChart } from "./installed-chart.ts";
 import { startOperator } from "./running-operator.ts";
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { CHART } from "@egress-nat/tools/chart";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { CHART } from "../workload/chart.ts";
 
 const root = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");

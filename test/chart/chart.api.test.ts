@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { EGRESS_LABEL, NODE_LABEL, sliceName } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type Transport } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
 import { apiVersion, InstalledChart } from "./installed-chart.ts";
 import { startOperator } from "./running-operator.ts";
 

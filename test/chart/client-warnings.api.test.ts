@@ -1,5 +1,5 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
 import { InstalledChart } from "./installed-chart.ts";
 
 const ANNOTATION = "egress.coil.cybozu.com/internet";

@@ -1,5 +1,5 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
 import { apiVersion, InstalledChart } from "./installed-chart.ts";
 
 const NAMESPACE = "deletion-warning-test";

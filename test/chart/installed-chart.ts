@@ -2,10 +2,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { API_GROUP, API_VERSION, EGRESS_LABEL, labelValue, NODE_LABEL, sliceName } from "@egress-nat/crds";
+import { kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { execa } from "execa";
 import { inject } from "vitest";
 import { stringify } from "yaml";
-import { kubectlBinary } from "../cluster/kubectl.ts";
 import { render } from "./render.ts";
 
 export const apiVersion = `${API_GROUP}/${API_VERSION}`;

@@ -1,9 +1,9 @@
 import { join } from "node:path";
+import { helmTemplate } from "@egress-nat/tools/chart/helm-template";
+import { goProgram } from "@egress-nat/tools/system/go-program";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { goProgram } from "../system/go-program.ts";
-import { startControllers } from "./controllers.ts";
-import { helmTemplate } from "./helm-template.ts";
+import { startControllers } from "../bed/api/controllers.ts";
 import { InstalledChart } from "./installed-chart.ts";
 import { objectsIn, type Rendered } from "./render.ts";
 

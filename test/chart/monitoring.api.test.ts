@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { CHART } from "@egress-nat/tools/chart";
+import { goProgram } from "@egress-nat/tools/system/go-program";
 import { execa } from "execa";
 import { beforeAll, describe, expect, test } from "vitest";
 import { stringify } from "yaml";
-import { goProgram } from "../system/go-program.ts";
-import { CHART } from "../workload/chart.ts";
 import { find, type Rendered, render } from "./render.ts";
 
 let objects: readonly Rendered[];

@@ -1,6 +1,6 @@
 import { sliceName } from "@egress-nat/crds";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
 import { apiVersion, InstalledChart } from "./installed-chart.ts";
 import { find, render } from "./render.ts";
 import { startOperator } from "./running-operator.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
+import { kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { execa } from "execa";
 import { afterAll, describe, expect, inject, test } from "vitest";
-import { kubectlBinary } from "../cluster/kubectl.ts";
 import type { Rendered } from "./render.ts";
 
 const CONFIG = join(import.meta.dirname, "../../config");

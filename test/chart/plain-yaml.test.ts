@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { helmTemplate } from "@egress-nat/tools/chart/helm-template";
+import { kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { execa } from "execa";
 import { describe, expect, test } from "vitest";
-import { kubectlBinary } from "../cluster/kubectl.ts";
-import { helmTemplate } from "./helm-template.ts";
 import { find, objectsIn, type Rendered, render } from "./render.ts";
 
 const CONFIG = join(import.meta.dirname, "../../config");

@@ -1,18 +1,12 @@
+import { helmTemplate, NAMESPACE } from "@egress-nat/tools/chart/helm-template";
 import { parseAllDocuments } from "yaml";
-import { helmTemplate, NAMESPACE } from "./helm-template.ts";
+import type { Manifest } from "../bed/workload/kubectl.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a test asserts on any field of any object.
 type Anything = any;
 
 /** One rendered object. */
-export interface Rendered {
-  readonly kind: string;
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace?: string;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
-  };
+export interface Rendered extends Pick<Manifest, "kind" | "metadata"> {
   readonly [field: string]: Anything;
 }
 

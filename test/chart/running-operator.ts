@@ -1,6 +1,6 @@
 import { createTransport, loadCredentials } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
-import { runOperator } from "../api/running-operator.ts";
+import { runOperator } from "../bed/api/running-operator.ts";
 import type { InstalledChart } from "./installed-chart.ts";
 
 /** The operator in the test's own process, with the account and the rights that the chart gives it. */

@@ -1,11 +1,11 @@
 import { join } from "node:path";
+import { CHART } from "@egress-nat/tools/chart";
+import { helmTemplate } from "@egress-nat/tools/chart/helm-template";
+import { kubectlBinary } from "@egress-nat/tools/system/client-tools";
+import { goModule } from "@egress-nat/tools/system/go-module";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { kubectlBinary } from "../cluster/kubectl.ts";
-import { goModule } from "../system/go-module.ts";
-import { waitUntil } from "../system/wait-until.ts";
-import { CHART } from "../workload/chart.ts";
-import { helmTemplate } from "./helm-template.ts";
 import { InstalledChart } from "./installed-chart.ts";
 import { ALL_OPTIONS } from "./value-sets.ts";
 

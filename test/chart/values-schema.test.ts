@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Cidr } from "@egress-nat/crds";
+import { CHART } from "@egress-nat/tools/chart";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CHART } from "../workload/chart.ts";
 
 const { definitions } = JSON.parse(readFileSync(join(CHART, "values.schema.json"), "utf8")) as {
   definitions: Record<"ipv4Network" | "ipv6Network", { pattern: string }>;

@@ -1,14 +1,14 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { CHART } from "@egress-nat/tools/chart";
+import { valuesIn } from "@egress-nat/tools/chart/values-table";
+import { helmBinary } from "@egress-nat/tools/system/client-tools";
 import { execa } from "execa";
 import { beforeAll, expect, test } from "vitest";
 import { stringify } from "yaml";
-import { helmBinary } from "../cluster/kubectl.ts";
-import { CHART } from "../workload/chart.ts";
 import { type Rendered, render } from "./render.ts";
 import { renderedDifferences } from "./rendered-differences.ts";
 import { ALL_OPTIONS, VALUE_SETS } from "./value-sets.ts";
-import { valuesIn } from "./values-table.ts";
 
 const TESTDATA = "testdata";
 

@@ -1,6 +1,6 @@
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { beforeAll, expect, test } from "vitest";
 import { settingsFrom } from "../e2e/kit/settings.ts";
-import { needCommands } from "../system/debian-packages.ts";
 import { CHAINS, positions, withEgressNat } from "./chains.ts";
 import { GREETING, live, RUNTIMES } from "./life.ts";
 import { type CniPrograms, cniPrograms } from "./programs.ts";

@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { GeneratedFile } from "@egress-nat/crds/generate";
-import { markdownTable, replaceBetweenMarks } from "../generate/markdown.ts";
+import { markdownTable, replaceBetweenMarks } from "@egress-nat/tools/generate/markdown";
 import { type Answer, conforms, type Expected, PROTOCOL_CASES } from "./cases/index.ts";
 import { CHAINS, positions, withEgressNat } from "./chains.ts";
 import { CLIENT_CASES } from "./client-cases.ts";

@@ -1,6 +1,6 @@
 /** A pod's attachment in the virtual machine, from ADD to DEL, carried out by a program of others'. */
 
-import { machine } from "../datapath/machine.ts";
+import { machine } from "../bed/datapath/machine.ts";
 import { type Chain, NODE_PORT } from "./chains.ts";
 import type { CniPrograms } from "./programs.ts";
 import { parseAnswers, type RuntimeCommand, type Scenario } from "./scenario.ts";

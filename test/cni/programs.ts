@@ -1,6 +1,6 @@
 import { delimiter, dirname, join } from "node:path";
-import { buildPrograms, PLUGIN_EXECUTABLE } from "../build/index.ts";
-import { goProgramAndTools } from "../system/go-program.ts";
+import { buildPrograms, PLUGIN_EXECUTABLE } from "@egress-nat/tools/build";
+import { goProgramAndTools } from "@egress-nat/tools/system/go-program";
 
 /** What the tests of the CNI plugin run: the plugin as it is put on nodes, and what others wrote. */
 export interface CniPrograms {

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { execa } from "execa";
-import { needCommands } from "../system/debian-packages.ts";
 
 /** The network namespace of a pod, which has an interface eth0. */
 export const POD_NETNS = "/run/netns/pod";

@@ -1,13 +1,13 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { imageTarballs } from "@egress-nat/tools/images";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Cluster, removeCluster } from "../cluster/cluster.ts";
-import { upOneNode } from "../cluster/one-node.ts";
-import { imageTarballs } from "../images/index.ts";
-import { needCommands } from "../system/debian-packages.ts";
-import { installChart, RELEASE } from "../workload/chart.ts";
+import { type Cluster, removeCluster } from "../bed/cluster/cluster.ts";
+import { upOneNode } from "../bed/cluster/one-node.ts";
+import { installChart, RELEASE } from "../bed/workload/chart.ts";
 import { coilImages } from "./images.ts";
 import { COIL, NODE_NAMES } from "./names.ts";
 import { type CoilSuite, coilSuite, ECHOTEST } from "./suite.ts";

@@ -1,7 +1,7 @@
 /** What the suite asks of docker: to run a command on a node of its kind cluster, which is one of ours. */
 
-import { Cluster } from "../cluster/cluster.ts";
-import { startCommand } from "../vm/exec-channel.ts";
+import { Cluster } from "../bed/cluster/cluster.ts";
+import { startCommand } from "../bed/vm/exec-channel.ts";
 import { COIL, NODE_NAMES } from "./names.ts";
 
 const [verb, wanted, ...argv] = process.argv.slice(2);

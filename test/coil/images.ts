@@ -1,8 +1,8 @@
 import { basename, join } from "node:path";
-import { baseImage } from "../images/base-image.ts";
-import { dockerfileImage } from "../images/dockerfile-image.ts";
-import type { ImageTarball } from "../images/image.ts";
-import { contentHash } from "../system/cache.ts";
+import type { ImageTarball } from "@egress-nat/tools/images";
+import { baseImage } from "@egress-nat/tools/images/base-image";
+import { dockerfileImage } from "@egress-nat/tools/images/dockerfile-image";
+import { contentHash } from "@egress-nat/tools/system/cache";
 import type { CoilSuite } from "./suite.ts";
 
 const ROOT = join(import.meta.dirname, "../..");

@@ -1,10 +1,10 @@
 import { cp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { pauseProgram } from "@egress-nat/tools/images/pause-image";
+import { cachedFolder, contentHash } from "@egress-nat/tools/system/cache";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
+import { goModule, runGo } from "@egress-nat/tools/system/go-module";
 import { execa } from "execa";
-import { cachedFolder, contentHash } from "../system/cache.ts";
-import { needCommands } from "../system/debian-packages.ts";
-import { goModule, runGo } from "../system/go-module.ts";
-import { goProgram } from "../system/go-program.ts";
 
 const MODULE = "github.com/cybozu-go/coil/v2";
 const PATCHES = join(import.meta.dirname, "patches");
@@ -26,13 +26,13 @@ export interface CoilSuite {
  * Builds coil's own end-to-end suite from its Go module, with the patches that stand beside this file: each is a
  * difference that docs/coil.md names.
  *
- * @throws TestBedError `go-failed`
+ * @throws ToolError `go-failed`
  */
 export async function coilSuite(): Promise<CoilSuite> {
   await needCommands(["patch"]);
   const { folder: source, version } = await goModule(import.meta.dirname, MODULE);
   const patches = (await readdir(PATCHES)).toSorted().map((file) => join(PATCHES, file));
-  const pause = await goProgram({ name: "pause", folder: join(import.meta.dirname, "../images/pause") });
+  const pause = await pauseProgram();
   const key = `${version}-${await contentHash({ files: [...patches, DOCKERFILE, pause] })}`;
   const folder = await cachedFolder("coil-suite", key, async (draft) => {
     const module = join(draft, "module");

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { bundleProgram } from "../build/bundle.ts";
-import { VirtualMachine } from "../vm/virtual-machine.ts";
+import { VirtualMachine } from "../bed/vm/virtual-machine.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 

@@ -1,13 +1,14 @@
+import { imageTarballs } from "@egress-nat/tools/images";
+import { runCommand } from "@egress-nat/tools/system/run-command";
+import { aligned } from "@egress-nat/tools/system/table";
 import { program } from "commander";
 import { Listr, PRESET_TIMER } from "listr2";
-import type { Cluster } from "../cluster/cluster.ts";
-import { upCluster } from "../cluster/up.ts";
-import { imageTarballs } from "../images/index.ts";
-import { runCommand } from "../system/run-command.ts";
-import { aligned } from "../system/table.ts";
-import { installChart } from "../workload/chart.ts";
-import { gatewaysOf } from "../workload/gateways.ts";
-import { Kubectl } from "../workload/kubectl.ts";
+import prettyMilliseconds from "pretty-ms";
+import type { Cluster } from "../bed/cluster/cluster.ts";
+import { upCluster } from "../bed/cluster/up.ts";
+import { installChart } from "../bed/workload/chart.ts";
+import { gatewaysOf } from "../bed/workload/gateways.ts";
+import { Kubectl } from "../bed/workload/kubectl.ts";
 import { type Proof, prove } from "./proof.ts";
 import { EGRESS, setTheScene, witnesses } from "./scene.ts";
 
@@ -53,7 +54,7 @@ async function demo(): Promise<void> {
     console.log(
       "The internet sees clients with the address of a gateway, on every node, IPv4 and IPv6, and the bystander with its own.",
     );
-    console.log(`It took ${Math.round((performance.now() - startedAt) / 1000)} s.\n`);
+    console.log(`It took ${prettyMilliseconds(performance.now() - startedAt)}.\n`);
   }
   console.log("The cluster is up. Ask the internet yourself:");
   for (const { command, answer } of examples) console.log(`  ${command}\n  ${answer}`);

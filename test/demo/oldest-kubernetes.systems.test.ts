@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Cluster, removeCluster } from "../cluster/cluster.ts";
-import { upOneNode } from "../cluster/one-node.ts";
-import { installChart, RELEASE } from "../workload/chart.ts";
-import { gatewaysOf } from "../workload/gateways.ts";
-import { Kubectl } from "../workload/kubectl.ts";
+import { type Cluster, removeCluster } from "../bed/cluster/cluster.ts";
+import { upOneNode } from "../bed/cluster/one-node.ts";
+import { installChart, RELEASE } from "../bed/workload/chart.ts";
+import { gatewaysOf } from "../bed/workload/gateways.ts";
+import { Kubectl } from "../bed/workload/kubectl.ts";
 import { OLDEST } from "./names.ts";
 import { prove } from "./proof.ts";
 import { EGRESS, setTheScene, witnesses } from "./scene.ts";

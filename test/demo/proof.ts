@@ -1,5 +1,5 @@
-import type { PlacedPod } from "../workload/gateways.ts";
-import type { SeenAs } from "../workload/probe-pod.ts";
+import type { PlacedPod } from "../bed/workload/gateways.ts";
+import type { SeenAs } from "../bed/workload/probe-pod.ts";
 
 /** A pod that asked the internet which address it sees. */
 export interface Witness extends PlacedPod {

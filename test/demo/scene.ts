@@ -1,8 +1,8 @@
-import { TOOLBOX_IMAGE } from "../images/index.ts";
-import { gatewaysReady } from "../workload/gateways.ts";
-import type { Kubectl } from "../workload/kubectl.ts";
-import { clientOf, egress, namespace, probePod, probeProgram } from "../workload/manifests.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import { TOOLBOX_IMAGE } from "@egress-nat/tools/images";
+import { gatewaysReady } from "../bed/workload/gateways.ts";
+import type { Kubectl } from "../bed/workload/kubectl.ts";
+import { clientOf, egress, namespace, probePod, probeProgram } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import type { Example, Witness } from "./proof.ts";
 
 const NAMESPACE = "demo";

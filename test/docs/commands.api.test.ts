@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { helmBinary, kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { startControllers } from "../chart/controllers.ts";
-import { helmBinary, kubectlBinary } from "../cluster/kubectl.ts";
+import { startControllers } from "../bed/api/controllers.ts";
 import { fencesIn, ROOT } from "./markdown.ts";
 
 const QUICK_START = "docs/quick-start.md";

@@ -1,8 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { requiredVersion } from "@egress-nat/tools/system/go-program";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { requiredVersion } from "../system/go-program.ts";
 
 const root = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -13,7 +13,7 @@ const { kubeVersion } = parse(read("config/helm/egress-nat/Chart.yaml")) as { ku
 const minor = (version: string) => version.split(".").slice(0, 2).join(".");
 
 test.each([
-  ["the test cluster that is the oldest", "test/cluster/kubernetes/oldest.mod", "k8s.io/kubernetes"],
+  ["the test cluster that is the oldest", "test/bed/cluster/kubernetes/oldest.mod", "k8s.io/kubernetes"],
   ["the API server that judges CRDs and policies", "test/chart/oldest-apiserver/go.mod", "k8s.io/apiserver"],
 ])("%s is of the oldest Kubernetes that the chart names", (_, goMod, module) => {
   const version = requiredVersion(read(goMod), module).replace(/^0\./, "1.");

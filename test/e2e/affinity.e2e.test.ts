@@ -1,8 +1,8 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { waitUntil } from "../system/wait-until.ts";
-import { type EgressName, egress } from "../workload/manifests.ts";
-import { type Probe, WHOAMI_PORT } from "../workload/probe-pod.ts";
+import { type EgressName, egress } from "../bed/workload/manifests.ts";
+import { type Probe, WHOAMI_PORT } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
 import { describeOnline, kubectl, player } from "./kit/world.ts";
 

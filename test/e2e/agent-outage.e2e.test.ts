@@ -1,14 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
-import { clientOf, probePod, scriptPod } from "../workload/manifests.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import { probePod, scriptPod } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { INSTALLED, pluginOnNodes } from "./kit/plugin.ts";
 import { bringBackNodeAgents, takeAwayNodeAgents } from "./kit/product.ts";
 import { tracesOf } from "./kit/traces.ts";
 import { Transfers } from "./kit/transfers.ts";
-import { describeOnline, kubectl, nodeOf, player, podEvents, sliceAddresses, world } from "./kit/world.ts";
+import {
+  client,
+  describeOnline,
+  kubectl,
+  nodeOf,
+  player,
+  podEvents,
+  sliceAddresses,
+  world,
+} from "./kit/world.ts";
 
 const LOOK_INTERVAL_MS = 1000;
 
@@ -16,8 +25,7 @@ const LOOK_INTERVAL_MS = 1000;
 const HOST_LOCAL = "/host/var/lib/cni/networks";
 
 const common = { namespace: NAMESPACE, image: world.image };
-const annotations = clientOf(INTERNET_EGRESS);
-const leaving = probePod({ ...common, name: "leaver", annotations });
+const leaving = probePod(client("leaver", INTERNET_EGRESS));
 const bystander = scriptPod({ ...common, name: "new-bystander" }, "sleep infinity");
 
 describeOnline("while there is no node agent", (internet) => {
@@ -32,7 +40,7 @@ describeOnline("while there is no node agent", (internet) => {
     heir = scriptPod({ ...common, name: "heir", node: leaver.node }, "sleep infinity");
     // With each attempt to start it, it takes an address of its node.
     const node = world.nodes.find((name) => name !== leaver.node) ?? leaver.node;
-    waiting = scriptPod({ ...common, name: "new-client", annotations, node }, "sleep infinity");
+    waiting = scriptPod({ ...client("new-client", INTERNET_EGRESS), node }, "sleep infinity");
     transfers = await Transfers.start(internet, await Promise.all([player("alice"), player("bob")]));
     await takeAwayNodeAgents();
   });

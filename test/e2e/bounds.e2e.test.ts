@@ -1,11 +1,11 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
-import type { Manifest } from "../workload/kubectl.ts";
-import { clientOf, scriptPod } from "../workload/manifests.ts";
-import type { SeenAs } from "../workload/probe-pod.ts";
+import type { Manifest } from "../bed/workload/kubectl.ts";
+import { scriptPod } from "../bed/workload/manifests.ts";
+import type { SeenAs } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { tracesOf } from "./kit/traces.ts";
-import { describeOnline, gatewaysOf, kubectl, player, podEvent, world } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, kubectl, player, podEvent } from "./kit/world.ts";
 
 /** Whether it comes to be is asked here, on any machine; how soon is what `npm run bench -- revocation` measures. */
 const PATIENCE_MS = 60_000;
@@ -17,10 +17,7 @@ const LABEL = "egress-nat-e2e/allowed";
 
 describeOnline("the bounds of an Egress hold for clients that run", (internet) => {
   const { wide, lowMtu } = internet;
-  const outsider = scriptPod(
-    { name: "outsider", namespace: NAMESPACE, image: world.image, annotations: clientOf(INTERNET_EGRESS) },
-    "sleep infinity",
-  );
+  const outsider = scriptPod(client("outsider", INTERNET_EGRESS), "sleep infinity");
 
   /** One whose pods have the addresses of the internet's servers. */
   const node: Manifest = {

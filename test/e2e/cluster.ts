@@ -1,12 +1,12 @@
 import { join } from "node:path";
+import { imageTarballs } from "@egress-nat/tools/images";
+import { helmBinary, kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import type { TestProject } from "vitest/node";
 import { z } from "zod";
-import { type Cluster, isUp, removeCluster } from "../cluster/cluster.ts";
-import { helmBinary, kubectlBinary } from "../cluster/kubectl.ts";
-import { upCluster } from "../cluster/up.ts";
-import { imageTarballs } from "../images/index.ts";
-import { installChart } from "../workload/chart.ts";
-import { Kubectl } from "../workload/kubectl.ts";
+import { type Cluster, isUp, removeCluster } from "../bed/cluster/cluster.ts";
+import { upCluster } from "../bed/cluster/up.ts";
+import { installChart } from "../bed/workload/chart.ts";
+import { Kubectl } from "../bed/workload/kubectl.ts";
 import { clearTheStage, setTheStage } from "./kit/cast.ts";
 import { orFindings } from "./kit/findings.ts";
 import { CLUSTER, NAMESPACES } from "./kit/names.ts";
@@ -14,7 +14,7 @@ import { type Settings, settingsFrom } from "./kit/settings.ts";
 import type { World } from "./kit/world.ts";
 
 const DEMO = "demo";
-const CLUSTER_PROGRAM = join(import.meta.dirname, "../cluster/main.ts");
+const CLUSTER_PROGRAM = join(import.meta.dirname, "../bed/cluster/main.ts");
 
 /**
  * Makes the world of the e2e tests: a cluster with the product installed by helm, two Egresses and the pods that all

@@ -1,22 +1,17 @@
 import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
-import { clientOf, egress, probePod } from "../workload/manifests.ts";
-import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
+import { egress, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod, WHOAMI_PORT } from "../bed/workload/probe-pod.ts";
 import { uniqueText } from "./kit/evidence.ts";
 import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { tracesOf } from "./kit/traces.ts";
-import { describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf, world } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf } from "./kit/world.ts";
 
 const WITHDRAWAL_MS = 5_000;
 
-const pod = probePod({
-  name: "leaver",
-  namespace: NAMESPACE,
-  image: world.image,
-  annotations: clientOf(INTERNET_EGRESS),
-});
+const pod = probePod(client("leaver", INTERNET_EGRESS));
 
 describeOnline("a client that is deleted", (internet) => {
   test("is forgotten by its slice and its gateways, with its connections, within 5 seconds", async () => {
@@ -56,12 +51,7 @@ describeOnline("an Egress that is deleted", (internet) => {
     replicas: 1,
     podDisruptionBudget: { maxUnavailable: 1 },
   });
-  const orphan = probePod({
-    name: "orphan",
-    namespace: NAMESPACE,
-    image: world.image,
-    annotations: clientOf(DOOMED),
-  });
+  const orphan = probePod(client("orphan", DOOMED));
 
   let gatewayAddresses: readonly string[];
 

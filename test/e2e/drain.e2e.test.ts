@@ -1,21 +1,16 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { waitUntil } from "../system/wait-until.ts";
-import { clientOf, egress, probePod } from "../workload/manifests.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import { egress, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { Transfers } from "./kit/transfers.ts";
-import { describeOnline, gatewaysOf, gatewaysReady, kubectl, world } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl } from "./kit/world.ts";
 
 const DRAINED = { namespace: INTERNET_EGRESS.namespace, name: "drained" };
 
 const object = egress(DRAINED, { destinations: ["0.0.0.0/0", "::/0"], replicas: 1 });
-const pod = probePod({
-  name: "diver",
-  namespace: NAMESPACE,
-  image: world.image,
-  annotations: clientOf(DRAINED),
-});
+const pod = probePod(client("diver", DRAINED));
 
 const Gateways = z.object({
   status: z.object({ gateways: z.array(z.object({ name: z.string(), state: z.string() })).default([]) }),

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clientOf, egress, probePod } from "../workload/manifests.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import { egress, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { describeOnline, gatewaysOf, gatewaysReady, kubectl, world } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl } from "./kit/world.ts";
 
 const V4 = { namespace: INTERNET_EGRESS.namespace, name: "v4" };
 const V6 = { namespace: INTERNET_EGRESS.namespace, name: "v6" };
@@ -11,14 +11,7 @@ const egresses = [
   egress(V4, { destinations: ["0.0.0.0/0"], replicas: 1 }),
   egress(V6, { destinations: ["::/0"], replicas: 1 }),
 ];
-const clients = [V4, V6].map((name) =>
-  probePod({
-    name: `client-${name.name}`,
-    namespace: NAMESPACE,
-    image: world.image,
-    annotations: clientOf(name),
-  }),
-);
+const clients = [V4, V6].map((name) => probePod(client(`client-${name.name}`, name)));
 
 // Dual stack is what all other cases are about.
 describeOnline("an Egress of one address family", (internet) => {

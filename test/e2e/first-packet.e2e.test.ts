@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { clientOf, scriptJob } from "../workload/manifests.ts";
+import { scriptJob } from "../bed/workload/manifests.ts";
 import { uniqueText } from "./kit/evidence.ts";
 import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { describeOnline, gatewaysOf, kubectl, world } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, kubectl, world } from "./kit/world.ts";
 
 const PODS = world.long ? 50 : 10;
 const AT_ONCE = 5;
@@ -13,12 +13,7 @@ describeOnline("a fresh client", (internet) => {
     const text = uniqueText("first");
     const { ipv4, ipv6 } = internet.wide;
     const job = scriptJob(
-      {
-        name: "first-packet",
-        namespace: NAMESPACE,
-        image: world.image,
-        annotations: clientOf(INTERNET_EGRESS),
-      },
+      client("first-packet", INTERNET_EGRESS),
       // The datagram is what the shell does first; pods with even numbers send it to v4, with odd numbers to v6.
       `a=(${ipv4} ${ipv6}); echo "${text}$JOB_COMPLETION_INDEX." > /dev/udp/\${a[JOB_COMPLETION_INDEX % 2]}/9000`,
       PODS,

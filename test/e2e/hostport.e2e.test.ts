@@ -1,16 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clientOf, probePod } from "../workload/manifests.ts";
-import { ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
+import { probePod } from "../bed/workload/manifests.ts";
+import { ProbePod, WHOAMI_PORT } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { describeOnline, gatewaysOf, kubectl, nodeOf, player, world } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, kubectl, nodeOf, player } from "./kit/world.ts";
 
 const HOST_PORT = 18_080;
 
 const pod = probePod({
-  name: "porter",
-  namespace: NAMESPACE,
-  image: world.image,
-  annotations: clientOf(INTERNET_EGRESS),
+  ...client("porter", INTERNET_EGRESS),
   ports: [{ containerPort: WHOAMI_PORT, hostPort: HOST_PORT, protocol: "TCP" }],
 });
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { PlacedPod } from "../workload/gateways.ts";
-import { clientOf, probePod } from "../workload/manifests.ts";
-import type { NodeShell } from "../workload/node-shell.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import type { PlacedPod } from "../bed/workload/gateways.ts";
+import { probePod } from "../bed/workload/manifests.ts";
+import type { NodeShell } from "../bed/workload/node-shell.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { describeOnline, gatewaysOf, kubectl, nodeOf, player, world } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, kubectl, nodeOf, player } from "./kit/world.ts";
 
 const TABLE = "inet e2e_default_deny";
 
@@ -12,10 +12,7 @@ const TABLE = "inet e2e_default_deny";
 // between pods of one node to the forward hook as well.
 describeOnline("a client whose node drops every new inbound flow to it", (internet) => {
   // One that no other test has sent forged packets from: gateways answer those by flows of their own.
-  const manifest = probePod({
-    ...{ namespace: NAMESPACE, name: "recluse", image: world.image },
-    annotations: clientOf(INTERNET_EGRESS),
-  });
+  const manifest = probePod(client("recluse", INTERNET_EGRESS));
   let recluse: ProbePod;
   let mallory: ProbePod;
   let node: NodeShell;

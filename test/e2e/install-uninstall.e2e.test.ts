@@ -1,13 +1,13 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { expect, test } from "vitest";
-import { waitUntil } from "../system/wait-until.ts";
-import { RELEASE } from "../workload/chart.ts";
-import { clientOf, egress, probePod } from "../workload/manifests.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
+import { RELEASE } from "../bed/workload/chart.ts";
+import { egress, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { INTERNET_EGRESS, NAMESPACE, OFFICE_EGRESS } from "./kit/names.ts";
 import { filesOnNodes, INSTALLED, pluginOnNodes, REMOVED } from "./kit/plugin.ts";
 import { nodeAgentsReady } from "./kit/product.ts";
-import { describeOwnRelease, kubectl, nodeOf, player, world } from "./kit/world.ts";
+import { client, describeOwnRelease, kubectl, nodeOf, player, world } from "./kit/world.ts";
 
 // This file runs last (order.ts): it takes away what the others need.
 describeOwnRelease("the Helm release", () => {
@@ -58,12 +58,7 @@ PYTHON`);
   });
 
   test("has no hand in pods that start after it is gone", async () => {
-    const pod = probePod({
-      name: "latecomer",
-      namespace: NAMESPACE,
-      image: world.image,
-      annotations: clientOf(INTERNET_EGRESS),
-    });
+    const pod = probePod(client("latecomer", INTERNET_EGRESS));
     await kubectl.apply(pod);
     try {
       const latecomer = await ProbePod.ready(kubectl, NAMESPACE, "latecomer");

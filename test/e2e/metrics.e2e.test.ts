@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { EGRESS_LABEL, HEALTH_PORTS } from "@egress-nat/crds";
+import { goProgram } from "@egress-nat/tools/system/go-program";
 import { execa } from "execa";
 import { beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { goProgram } from "../system/go-program.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
 import { podsOf } from "./kit/product.ts";
 import { kubectl, nodeOf } from "./kit/world.ts";

@@ -1,7 +1,7 @@
 import { FOU_PORT } from "@egress-nat/crds";
 import { beforeAll, expect, test } from "vitest";
-import type { PlacedPod } from "../workload/gateways.ts";
-import { type CraftedPacket, type ProbePod, WHOAMI_PORT } from "../workload/probe-pod.ts";
+import type { PlacedPod } from "../bed/workload/gateways.ts";
+import { type CraftedPacket, type ProbePod, WHOAMI_PORT } from "../bed/workload/probe-pod.ts";
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
 import { addressesOf, asItself, type BothFamilies } from "./kit/internet.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";

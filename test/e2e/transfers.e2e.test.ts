@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { Probe } from "../workload/probe-pod.ts";
+import type { Probe } from "../bed/workload/probe-pod.ts";
 import { ECHO_PORT } from "./kit/internet.ts";
 import { describeOnline, player, world } from "./kit/world.ts";
 

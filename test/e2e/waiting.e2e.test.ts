@@ -1,16 +1,13 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { clientOf, egress, scriptPod } from "../workload/manifests.ts";
+import { egress, scriptPod } from "../bed/workload/manifests.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { gatewaysReady, kubectl, podEvent, world } from "./kit/world.ts";
+import { client, gatewaysReady, kubectl, podEvent } from "./kit/world.ts";
 
 const GHOST = { namespace: INTERNET_EGRESS.namespace, name: "ghost" };
 const SPEC = { destinations: ["198.51.100.0/24"] };
 
-const pod = scriptPod(
-  { name: "patient", namespace: NAMESPACE, image: world.image, annotations: clientOf(GHOST) },
-  "sleep infinity",
-);
+const pod = scriptPod(client("patient", GHOST), "sleep infinity");
 
 const Waiting = z.object({
   status: z.object({

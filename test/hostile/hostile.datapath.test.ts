@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AGENT_SOCKET, HEALTH_PORTS, HEARTBEAT_PORT } from "@egress-nat/crds";
+import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { bundleProgram } from "../build/bundle.ts";
-import { machine } from "../datapath/machine.ts";
+import { machine } from "../bed/datapath/machine.ts";
 import { settingsFrom } from "../e2e/kit/settings.ts";
 
 const ROOT = join(import.meta.dirname, "../..");

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Argument, program } from "commander";
 import type { Plan, Stage, StageContext } from "./stage.ts";
@@ -78,20 +76,15 @@ async function runPlan(plan: Plan, filters: readonly string[], fix: boolean): Pr
   const abort = new AbortController();
   // Not once: a Ctrl-C arrives twice, from the terminal and from npm, and the second must not break off the cleaning up.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => abort.abort());
-  const scratch = await mkdtemp(join(tmpdir(), "egress-nat-test-"));
   const results: StageResult[] = [];
-  try {
-    for (const [index, stages] of plan.entries()) {
-      if (abort.signal.aborted) break;
-      for (const { name, summary } of stages) {
-        console.log(`\n[${index + 1}/${plan.length}] ${name}: ${summary}`);
-      }
-      const amongOthers = stages.length > 1;
-      const context = { root: ROOT, scratch, signal: abort.signal, filters, fix, amongOthers };
-      results.push(...(await Promise.all(stages.map((stage) => runStage(stage, context)))));
+  for (const [index, stages] of plan.entries()) {
+    if (abort.signal.aborted) break;
+    for (const { name, summary } of stages) {
+      console.log(`\n[${index + 1}/${plan.length}] ${name}: ${summary}`);
     }
-  } finally {
-    await rm(scratch, { recursive: true, force: true });
+    const amongOthers = stages.length > 1;
+    const context = { root: ROOT, signal: abort.signal, filters, fix, amongOthers };
+    results.push(...(await Promise.all(stages.map((stage) => runStage(stage, context)))));
   }
   return results;
 }

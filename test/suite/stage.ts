@@ -1,9 +1,8 @@
 import type { Tally } from "./tally.ts";
 
-/** What a stage may use: the checkout, a folder that is removed afterwards, and what the user asked for. */
+/** What a stage may use: the checkout, and what the user asked for. */
 export interface StageContext {
   readonly root: string;
-  readonly scratch: string;
   readonly signal: AbortSignal;
   /** For vitest: parts of file names. */
   readonly filters: readonly string[];

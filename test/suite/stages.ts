@@ -1,6 +1,6 @@
-import { removeCluster } from "../cluster/cluster.ts";
-import { helmBinary } from "../cluster/kubectl.ts";
-import { PAIR } from "../cluster/pair.ts";
+import { helmBinary } from "@egress-nat/tools/system/client-tools";
+import { removeCluster } from "../bed/cluster/cluster.ts";
+import { PAIR } from "../bed/cluster/pair.ts";
 import { COIL } from "../coil/names.ts";
 import { OLDEST } from "../demo/names.ts";
 import { CLUSTER } from "../e2e/kit/names.ts";
@@ -134,7 +134,7 @@ function vitestStage(project: string, summary: string, options: VitestOptions = 
   return {
     name,
     summary,
-    run: async ({ root, scratch, signal, filters, amongOthers }) => {
+    run: async ({ root, signal, filters, amongOthers }) => {
       const named = filters.length > 0;
       const count = named ? 1 : shards;
       const common = {
@@ -142,7 +142,7 @@ function vitestStage(project: string, summary: string, options: VitestOptions = 
         ...((amongOthers || count > 1) && { label: name }),
       };
       const runs = Array.from({ length: count }, (_, index) =>
-        runVitest({ ...common, shard: { index: index + 1, count } }, root, scratch, signal),
+        runVitest({ ...common, shard: { index: index + 1, count } }, root, signal),
       );
       return sum(await Promise.all(runs));
     },

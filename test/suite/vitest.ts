@@ -1,8 +1,8 @@
-import { mkdtemp, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execa } from "execa";
 import type { Tally } from "./tally.ts";
-import { tallyOf } from "./vitest-report.ts";
+
+const TALLY_REPORTER = join(import.meta.dirname, "tally-reporter.ts");
 
 export interface VitestRun {
   /** Name of the project in vitest.config.ts. */
@@ -18,29 +18,21 @@ export interface VitestRun {
 }
 
 /**
- * Runs one project of vitest.config.ts with its output on this terminal, and counts its tests.
+ * Runs one project of vitest.config.ts with its output on this terminal, and counts its tests. It has a process of its
+ * own, because Vitest ends its process at once when it is interrupted.
  *
- * @param scratch a folder for vitest's report; the caller removes it
  * @param signal ends vitest
  */
-export async function runVitest(
-  run: VitestRun,
-  root: string,
-  scratch: string,
-  signal: AbortSignal,
-): Promise<Tally> {
+export async function runVitest(run: VitestRun, root: string, signal: AbortSignal): Promise<Tally> {
   const { index, count } = run.shard;
-  // A folder of its own: a run that is broken off must not be counted by the report of another.
-  const report = join(await mkdtemp(join(scratch, `${run.project}-`)), "report.json");
   const output = run.label === undefined ? "inherit" : ([labelling(run.label), "inherit"] as const);
-  await execa(
+  const { ipcOutput } = await execa(
     "vitest",
     [
       "run",
       `--project=${run.project}`,
       "--reporter=default",
-      "--reporter=json",
-      `--outputFile.json=${report}`,
+      `--reporter=${TALLY_REPORTER}`,
       `--shard=${index}/${count}`,
       ...run.exclude.map((pattern) => `--exclude=${pattern}`),
       ...run.filters,
@@ -51,13 +43,15 @@ export async function runVitest(
       stdin: "inherit",
       stdout: output,
       stderr: output,
+      ipc: true,
       preferLocal: true,
       localDir: root,
       cancelSignal: signal,
       reject: false,
     },
   );
-  return tallyOf(await readFile(report, "utf8").catch(() => undefined));
+  const [tally = { passed: 0, failed: 1, skipped: 0 }] = ipcOutput as unknown as readonly Tally[];
+  return tally;
 }
 
 function labelling(label: string) {

@@ -1,16 +1,22 @@
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ImageTarball } from "@egress-nat/tools/images";
 import { execa } from "execa";
 import { z } from "zod";
-import type { ImageTarball } from "../images/index.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** Where npm links the workspaces. */
 const SCOPE = "@egress-nat";
 
-const IMAGES =
-  "import { imageTarballs } from './test/images/index.ts'; console.log(JSON.stringify(await imageTarballs()));";
+/** A program that prints them as JSON. @param module of the checkout */
+const printImages = (module: string) =>
+  `import { imageTarballs } from "./${module}"; console.log(JSON.stringify(await imageTarballs()));`;
+
+/** The module that makes images: of today's commits, and of those without tools/. */
+const MODULES = ["tools/images/index.ts", "test/images/index.ts"];
+
 const Tarballs = z.array(z.object({ name: z.string(), file: z.string(), digest: z.string() }));
 
 /** The product as it was at another commit, built with the dependencies that it had. */
@@ -50,7 +56,9 @@ export class PreviousVersion implements AsyncDisposable {
     );
     if (theirs === ours) await this.#linkDependencies();
     else await execa("npm", ["ci", "--ignore-scripts"], { cwd: this.#folder });
-    const { stdout } = await execa("node", ["--conditions=source", "--input-type=module", "--eval", IMAGES], {
+    const [module = ""] = MODULES.filter((path) => existsSync(join(this.#folder, path)));
+    const program = ["--input-type=module", "--eval", printImages(module)];
+    const { stdout } = await execa("node", ["--conditions=source", ...program], {
       cwd: this.#folder,
       preferLocal: true,
     });

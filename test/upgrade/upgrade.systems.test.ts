@@ -1,15 +1,16 @@
 import { join } from "node:path";
+import { CHART } from "@egress-nat/tools/chart";
+import { imageTarballs } from "@egress-nat/tools/images";
 import { afterAll, beforeAll, test } from "vitest";
-import { type Cluster, removeCluster } from "../cluster/cluster.ts";
-import { upOneNode } from "../cluster/one-node.ts";
+import { type Cluster, removeCluster } from "../bed/cluster/cluster.ts";
+import { upOneNode } from "../bed/cluster/one-node.ts";
+import { installChart } from "../bed/workload/chart.ts";
+import { gatewaysReady } from "../bed/workload/gateways.ts";
+import { Kubectl } from "../bed/workload/kubectl.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { EGRESS, setTheScene } from "../demo/scene.ts";
 import { Internet } from "../e2e/kit/internet.ts";
 import { Transfers } from "../e2e/kit/transfers.ts";
-import { imageTarballs } from "../images/index.ts";
-import { CHART, installChart } from "../workload/chart.ts";
-import { gatewaysReady } from "../workload/gateways.ts";
-import { Kubectl } from "../workload/kubectl.ts";
-import { ProbePod } from "../workload/probe-pod.ts";
 import { UPGRADED } from "./names.ts";
 import { PreviousVersion } from "./previous-version.ts";
 

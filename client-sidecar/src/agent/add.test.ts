@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AddRequest } from "../cni/protocol.ts";
 import { NodeState } from "../state/node-state.ts";
 import { recordId } from "../state/record-id.ts";
+import { addRequest } from "../testing/add-request.ts";
 import { agentMetrics } from "../testing/agent-metrics.ts";
 import { egress } from "../testing/egress.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
@@ -82,16 +83,12 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
 
 /** The ADD of one sandbox after another, all in one network namespace, each with an address and an Egress of its own. */
 function request(number: number, containerId = `c${number}`): AddRequest {
-  return {
-    operation: "add",
-    network: "pods",
+  return addRequest({
     containerId,
     netns: NETNS,
-    ifname: "eth0",
-    pod: { namespace: "apps", name: "web", uid: "u-1" },
     addresses: [`10.244.0.${number}`],
     annotations: { "egress.coil.cybozu.com/internet": `nat-${number}` },
-  };
+  });
 }
 
 const never = new AbortController().signal;

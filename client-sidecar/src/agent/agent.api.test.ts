@@ -25,10 +25,11 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
+import { asEarlierRelease, NO_NETWORK } from "@egress-nat/test/bed/api/earlier-release";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
-import { asEarlierRelease, NO_NETWORK } from "../../../test/api/earlier-release.ts";
 import { NodeState } from "../state/node-state.ts";
+import { addRequest } from "../testing/add-request.ts";
 import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeGateways } from "../testing/fake-gateways.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
@@ -512,15 +513,11 @@ describe("a running client", () => {
       result: { code: 11, msg: expect.stringMatching(/10\.244\.0\.1 belongs or belonged to a client/) },
     });
     const { runDirectory } = locationsIn(folder);
-    const request = {
-      operation: "add",
-      network: "pods",
-      containerId: "heir",
-      netns: netnsOf("heir"),
-      ifname: "eth0",
-    } as const;
-    const pod = { namespace: "apps", name: "heir", uid: "uid-heir" };
-    const passedByPlugin = { ...request, pod, addresses: [addressOf("c1")], annotations: annotations("nat") };
+    const passedByPlugin = addRequest({
+      ...{ containerId: "heir", netns: netnsOf("heir"), addresses: [addressOf("c1")] },
+      pod: { namespace: "apps", name: "heir", uid: "uid-heir" },
+      annotations: annotations("nat"),
+    });
     const socket = connect(join(runDirectory, "agent.sock"));
     socket.write(`${JSON.stringify(passedByPlugin)}\n`);
     expect(await text(socket)).toMatch(/10\.244\.0\.1 belongs or belonged to a client/);

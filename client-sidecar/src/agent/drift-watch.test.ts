@@ -6,6 +6,7 @@ import { parseRecordId } from "../state/record-id.ts";
 import { agentMetrics } from "../testing/agent-metrics.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
+import { runInBackground } from "../testing/in-background.ts";
 import { DriftWatch } from "./drift-watch.ts";
 
 const logger = createLogger({ name: "test", level: "silent" });
@@ -39,12 +40,7 @@ beforeEach(() => {
     metrics: agentMetrics(),
     logger,
   });
-  const ended = new AbortController();
-  const running = watch.run(ended.signal);
-  stop = async () => {
-    ended.abort();
-    await running;
-  };
+  stop = runInBackground(watch);
 });
 
 afterEach(async () => {

@@ -1,8 +1,8 @@
 import { ClusterRanges, EgressClientSlice } from "@egress-nat/crds";
 import { EndpointSlice, mergeEndpoints } from "@egress-nat/kube";
+import { fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
 import type { z } from "zod";
-import { fuzzBytes } from "../../../test/fuzz/bytes.ts";
 import { EgressFacts } from "./egress-view.ts";
 
 const metadata = { name: "nat", namespace: "egress", uid: "1", generation: 3, resourceVersion: "7" };

@@ -10,6 +10,7 @@ import { recordId } from "../state/record-id.ts";
 import { agentMetrics } from "../testing/agent-metrics.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
+import { runInBackground } from "../testing/in-background.ts";
 import { locationsIn } from "../testing/locations.ts";
 import { ClientRegistry } from "./client-registry.ts";
 import type { EgressView } from "./egress-view.ts";
@@ -59,12 +60,7 @@ beforeEach(() => {
     metrics: agentMetrics(metrics),
     logger,
   });
-  const ended = new AbortController();
-  const running = reapplier.run(ended.signal);
-  stop = async () => {
-    ended.abort();
-    await running;
-  };
+  stop = runInBackground(reapplier);
 });
 
 afterEach(async () => {
@@ -83,6 +79,8 @@ async function look(): Promise<void> {
   await vi.waitFor(() => expect(reapplier.isIdle).toBe(true));
 }
 
+const warning = (reason: string, message: string): PodEvent => ({ type: "Warning", reason, message });
+
 async function repairs(): Promise<number> {
   const { values } = await (metrics.getSingleMetric("egress_nat_agent_drift_repairs_total")?.get() ??
     Promise.reject(new Error("no such metric")));
@@ -97,12 +95,10 @@ test("what somebody else has changed is repaired, told of in an event, and count
   expect(networks.applied.has(record.netns)).toBe(true);
   await minuteLater();
   expect(events).toEqual([
-    {
-      type: "Warning",
-      reason: "NetworkRepaired",
-      message:
-        "another program changed the network namespace of the pod, and the agent repaired it: route 192.0.2.0/24 is missing",
-    },
+    warning(
+      "NetworkRepaired",
+      "another program changed the network namespace of the pod, and the agent repaired it: route 192.0.2.0/24 is missing",
+    ),
   ]);
   expect(await metrics.metrics()).toContain('egress_nat_agent_drift_repairs_total{object="route"} 1');
 });
@@ -113,12 +109,10 @@ test("routes that a program in the pod has added are followed, and told of as th
   await look();
   await minuteLater();
   expect(events).toEqual([
-    {
-      type: "Warning",
-      reason: "LocalRoutesFollowed",
-      message:
-        "the pod has routes of its own, such as those of a VPN or a second network: packets to 0.0.0.0/1, 128.0.0.0/1 use no gateway of a wide destination",
-    },
+    warning(
+      "LocalRoutesFollowed",
+      "the pod has routes of its own, such as those of a VPN or a second network: packets to 0.0.0.0/1, 128.0.0.0/1 use no gateway of a wide destination",
+    ),
   ]);
   expect(await repairs()).toBe(0);
   networks.localRoutes.delete(record.netns);
@@ -167,13 +161,11 @@ test("nor is what a client needs that was added anew, as a runtime does after a 
 });
 
 test("what goes on to fail is told of in an event, once until it is done", async () => {
-  const warning = {
-    type: "Warning",
-    reason: "NetworkNotRepaired",
-    message:
-      "the network namespace of the pod cannot be brought up to date, and the agent tries again: no such device",
-  };
-  for (const told of [[warning], [warning, warning]]) {
+  const failed = warning(
+    "NetworkNotRepaired",
+    "the network namespace of the pod cannot be brought up to date, and the agent tries again: no such device",
+  );
+  for (const told of [[failed], [failed, failed]]) {
     networks.failure = new Error("no such device");
     reapplier.reapply(recordId(record));
     await minuteLater();

@@ -6,6 +6,7 @@ import type { ClientRecord } from "../state/record.ts";
 import { agentMetrics } from "../testing/agent-metrics.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
+import { runInBackground } from "../testing/in-background.ts";
 import { DriftWatch } from "./drift-watch.ts";
 
 const logger = createLogger({ name: "test", level: "silent" });
@@ -37,12 +38,7 @@ async function start(): Promise<void> {
     metrics: agentMetrics(metrics),
     logger,
   });
-  const ended = new AbortController();
-  const running = watch.run(ended.signal);
-  stop = async () => {
-    ended.abort();
-    await running;
-  };
+  stop = runInBackground(watch);
   await pass(1_000);
 }
 

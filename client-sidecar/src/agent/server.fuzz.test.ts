@@ -4,24 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { createLogger } from "@egress-nat/program";
+import { FUZZ_TIMEOUT_MS, fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
-import { FUZZ_TIMEOUT_MS, fuzzBytes } from "../../../test/fuzz/bytes.ts";
+import { addRequest } from "../testing/add-request.ts";
 import { AgentRequestSchema } from "./protocol.ts";
 import { AgentServer } from "./server.ts";
 
 const NEWLINE = 0x0a;
 
 const REQUESTS = [
-  {
-    operation: "add",
-    network: "pods",
-    containerId: "c1",
-    netns: "/run/netns/c1",
-    ifname: "eth0",
-    pod: { namespace: "apps", name: "web", uid: "1" },
-    addresses: ["10.1.0.2", "fd00::2"],
-    annotations: { "egress.coil.cybozu.com/apps": "nat" },
-  },
+  addRequest({ addresses: ["10.1.0.2", "fd00::2"] }),
   { operation: "delete", records: ["c1:eth0:pods"] },
   { operation: "check", record: "c1:eth0:pods", netns: "/run/netns/c1", addresses: ["10.1.0.2"] },
 ].map((request) => Buffer.from(JSON.stringify(request)));

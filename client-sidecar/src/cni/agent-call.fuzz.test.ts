@@ -1,5 +1,5 @@
+import { fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
-import { fuzzBytes } from "../../../test/fuzz/bytes.ts";
 import { parseReply } from "./agent-call.ts";
 import { CniError } from "./error.ts";
 import type { AgentReply } from "./protocol.ts";

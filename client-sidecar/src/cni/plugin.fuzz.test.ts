@@ -5,8 +5,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { FUZZ_TIMEOUT_MS, fuzzBytes, PROCESS_CASES } from "@egress-nat/test/fuzz/bytes";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { FUZZ_TIMEOUT_MS, fuzzBytes, PROCESS_CASES } from "../../../test/fuzz/bytes.ts";
 import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { locationsIn } from "../testing/locations.ts";
 

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bundlePlugin, compilePlugin } from "../../../test/build/plugin.ts";
-import { testedProcessor } from "../../../test/build/tested-processor.ts";
+import { bundlePlugin, compilePlugin } from "@egress-nat/tools/build/plugin";
+import { testedProcessor } from "@egress-nat/tools/build/tested-processor";
 
 /** The compiled plugin, run as a container runtime runs it; but that the node's state is in a folder of the test's. */
 export class CompiledPlugin {

@@ -1,7 +1,7 @@
 /** CustomResourceDefinitions from zod schemas. */
 
 import type { z } from "zod";
-import type { Resource } from "../resource.ts";
+import type { EGRESS_RESOURCE, SLICE_RESOURCE } from "../resource.ts";
 import { type Schema, structuralSchema } from "./structural.ts";
 
 /** What a CRD says besides the schema. */
@@ -32,7 +32,7 @@ export type CustomResourceDefinition = ReturnType<typeof customResourceDefinitio
  * @returns an apiextensions.k8s.io/v1 CustomResourceDefinition
  */
 export function customResourceDefinition(
-  resource: Resource,
+  resource: typeof EGRESS_RESOURCE | typeof SLICE_RESOURCE,
   schema: z.ZodObject,
   presentation: Presentation,
 ) {

@@ -1,6 +1,6 @@
+import { machine } from "@egress-nat/test/bed/datapath/machine";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { machine } from "../../../test/datapath/machine.ts";
 import { FAMILIES } from "../family.ts";
 import { situation } from "../testing/arbitrary.ts";
 import { egress } from "../testing/configs.ts";

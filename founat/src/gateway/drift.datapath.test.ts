@@ -1,7 +1,7 @@
 import { join } from "node:path";
+import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { machine } from "../../../test/datapath/machine.ts";
 import { Client } from "../client/client.ts";
 import { FAMILIES, type Family } from "../family.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";

@@ -1,9 +1,8 @@
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Suspicion } from "./gateway.ts";
 import { GatewayWatch } from "./watch.ts";
@@ -27,6 +26,8 @@ beforeEach(async () => {
   own = { begun: 3, succeeded: 3 };
   suspicions = [];
   warnings = [];
+  // It goes on while a test waits for something, and a test can put it forward.
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
   stop = new AbortController();
   const watch = new GatewayWatch({
     port: fou.address().port,
@@ -41,6 +42,7 @@ beforeEach(async () => {
 afterEach(async () => {
   stop.abort();
   await watching;
+  vi.useRealTimers();
   fou.close();
   vi.unstubAllEnvs();
   await rm(folder, { recursive: true });
@@ -80,7 +82,8 @@ test("a monitor that ends is started again, and what it may have missed is looke
 });
 
 test("a socket of the tunnel's port that somebody has made anew is seen", async () => {
-  await sleep(1_500); // the monitor of `ip` is greeted by then
+  await vi.waitFor(async () => expect(await programOf("ip")).toBe("tail\n"));
+  vi.advanceTimersByTime(1_500); // the monitor of `ip` is greeted by then
   suspicions = [];
   const { port } = fou.address();
   fou.close();
@@ -103,6 +106,12 @@ async function suspected(where: Suspicion): Promise<void> {
   suspicions = [];
 }
 
+/** What a monitor's process executes: `tail`, once it listens (proc_pid_comm(5)). */
+async function programOf(file: string): Promise<string> {
+  const pid = await readFile(join(folder, `${file}.pid`), "utf8");
+  return readFile(`/proc/${pid.trim()}/comm`, "utf8");
+}
+
 function tells(file: string, line: string): Promise<void> {
   return appendFile(join(folder, `${file}.lines`), `${line}\n`);
 }
@@ -114,6 +123,7 @@ function tells(file: string, line: string): Promise<void> {
 async function monitor(file: string, first = ""): Promise<void> {
   const lines = join(folder, `${file}.lines`);
   const listen = `$^F = 9; socket(S, 16, 3, 0); bind(S, pack("SSLL", 16, 0, 0, 1)); exec @ARGV`;
-  const script = ["#!/bin/sh", first, `: >${lines}`, `exec perl -e '${listen}' tail -n +1 -f ${lines}`, ""];
+  const begin = [first, `echo $$ >${join(folder, file)}.pid`, `: >${lines}`];
+  const script = ["#!/bin/sh", ...begin, `exec perl -e '${listen}' tail -n +1 -f ${lines}`, ""];
   await writeFile(join(folder, file), script.join("\n"), { mode: 0o755 });
 }

@@ -1,5 +1,5 @@
+import { fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
-import { fuzzBytes } from "../../../test/fuzz/bytes.ts";
 import { decodeRequest, decodeResponse, encodeRequest, encodeResponse } from "./codec.ts";
 
 const nonce = new Uint8Array(16).fill(7);

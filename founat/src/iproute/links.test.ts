@@ -14,12 +14,12 @@ const link6: TunnelLink = { ...link4, family: "ipv6", local: "fd00::1", mtu: 145
 
 const ENCAP = { type: "fou", sport: 5555, dport: 5555, csum: false, csum6: false, remcsum: false };
 
+/** Of both families. */
+const SHOWN = { flags: ["NOARP", "UP", "LOWER_UP"], group: "119" };
+
 /** What `ip -N -json -details addr show` of iproute2 6.1 prints of such links, as far as it matters. */
 const fou4 = {
-  ifname: "fou4",
-  flags: ["NOARP", "UP", "LOWER_UP"],
-  mtu: 1472,
-  group: "119",
+  ...{ ifname: "fou4", mtu: 1472, ...SHOWN },
   linkinfo: {
     info_kind: "ipip",
     info_data: {
@@ -30,10 +30,7 @@ const fou4 = {
   addr_info: [{ family: "inet", local: "192.0.0.8", prefixlen: 32, scope: "254" }],
 };
 const fou6 = {
-  ifname: "fou6",
-  flags: ["NOARP", "UP", "LOWER_UP"],
-  mtu: 1452,
-  group: "119",
+  ...{ ifname: "fou6", mtu: 1452, ...SHOWN },
   linkinfo: {
     info_kind: "ip6tnl",
     info_data: {

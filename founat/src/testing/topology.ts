@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { machine } from "../../../test/datapath/machine.ts";
+import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { CLIENT_TABLE } from "../backends/nft/guard-table.ts";
 import type { RefusalReason } from "../client/policy.ts";
 import type { Family } from "../family.ts";

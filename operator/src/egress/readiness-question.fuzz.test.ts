@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
+import { FUZZ_TIMEOUT_MS, fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
-import { FUZZ_TIMEOUT_MS, fuzzBytes } from "../../../test/fuzz/bytes.ts";
 import { askWhyNotReady } from "./readiness-question.ts";
 
 const REASON = "net.ipv4.ip_forward is 0\n";

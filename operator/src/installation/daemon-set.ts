@@ -3,7 +3,7 @@
 import { namespacedResource, ResourceClient, type Transport } from "@egress-nat/kube";
 import { z } from "zod";
 
-const DAEMON_SET = namespacedResource("apps/v1", "daemonsets", "DaemonSet");
+export const DAEMON_SET = namespacedResource("apps/v1", "daemonsets", "DaemonSet");
 
 const DaemonSet = z.object({
   metadata: z.object({ name: z.string(), namespace: z.string(), generation: z.int() }),

@@ -1,29 +1,15 @@
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
-import { pause, type Resource } from "@egress-nat/kube";
+import { LEASE_RESOURCE, pause } from "@egress-nat/kube";
+import { withoutInDefinition } from "@egress-nat/test/bed/api/earlier-release";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { withoutInDefinition } from "../../../test/api/earlier-release.ts";
 import { Playground, silentLogger } from "../testing/cluster.ts";
 import { confinedTo } from "../testing/confined-transport.ts";
 import { RunningOperator } from "../testing/running-operator.ts";
+import { DAEMON_SET } from "./daemon-set.ts";
 import { definitionProblems } from "./definitions.ts";
 import { installationFindings } from "./installation-check.ts";
 import { refuseWhileEgressesExist } from "./uninstall-check.ts";
 import { waitForDaemonSet } from "./uninstall-wait.ts";
-
-const LEASE: Resource = {
-  group: "coordination.k8s.io",
-  version: "v1",
-  plural: "leases",
-  kind: "Lease",
-  namespaced: true,
-};
-const DAEMON_SET: Resource = {
-  group: "apps",
-  version: "v1",
-  plural: "daemonsets",
-  kind: "DaemonSet",
-  namespaced: true,
-};
 
 const signal = AbortSignal.timeout(240_000);
 
@@ -127,7 +113,7 @@ describe("the installation check", () => {
   });
 
   test("is content when an operator leads and agents serve every node", async () => {
-    await play.create(LEASE, {
+    await play.create(LEASE_RESOURCE, {
       metadata: { name: "egress-nat-operator" },
       spec: { holderIdentity: "operator-0" },
     });

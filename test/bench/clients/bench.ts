@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { z } from "zod";
-import { bundleProgram } from "../../build/bundle.ts";
-import type { VirtualMachine } from "../../vm/virtual-machine.ts";
+import type { VirtualMachine } from "../../bed/vm/virtual-machine.ts";
 import { withMachine } from "../machine.ts";
 import { milliseconds, type Report, ratioOf } from "../report.ts";
 import { interleave } from "../samples.ts";

@@ -1,6 +1,6 @@
+import { buildPrograms, PLUGIN_EXECUTABLE } from "@egress-nat/tools/build";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { execa } from "execa";
-import { buildPrograms, PLUGIN_EXECUTABLE } from "../../build/index.ts";
-import { needCommands } from "../../system/debian-packages.ts";
 import { type Findings, milliseconds, ratioOf } from "../report.ts";
 import { interleave } from "../samples.ts";
 

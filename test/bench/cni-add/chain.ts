@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { ClusterNode } from "../../cluster/node.ts";
-import { CNI_CONFLIST } from "../../cluster/node-files.ts";
+import type { ClusterNode } from "../../bed/cluster/node.ts";
+import { CNI_CONFLIST } from "../../bed/cluster/node-files.ts";
 
 const ConfigurationList = z.object({
   cniVersion: z.string(),

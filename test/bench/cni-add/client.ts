@@ -1,9 +1,9 @@
+import { TOOLBOX_IMAGE } from "@egress-nat/tools/images";
 import { z } from "zod";
-import type { ClusterNode } from "../../cluster/node.ts";
-import { TOOLBOX_IMAGE } from "../../images/index.ts";
-import { gatewaysReady } from "../../workload/gateways.ts";
-import type { Kubectl } from "../../workload/kubectl.ts";
-import { clientOf, type EgressName, egress, namespace, scriptPod } from "../../workload/manifests.ts";
+import type { ClusterNode } from "../../bed/cluster/node.ts";
+import { gatewaysReady } from "../../bed/workload/gateways.ts";
+import type { Kubectl } from "../../bed/workload/kubectl.ts";
+import { clientOf, type EgressName, egress, namespace, scriptPod } from "../../bed/workload/manifests.ts";
 import { withCluster } from "../cluster.ts";
 import { type Findings, milliseconds, ratioOfPairs } from "../report.ts";
 import { type AddTimes, Chain, type Pod } from "./chain.ts";

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bundleProgram } from "@egress-nat/tools/build/bundle";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { execa } from "execa";
 import { z } from "zod";
-import { bundleProgram } from "../../build/bundle.ts";
-import { needCommands } from "../../system/debian-packages.ts";
 import { progress } from "../progress.ts";
 import { medianOf, milliseconds, type Report, type Series } from "../report.ts";
 

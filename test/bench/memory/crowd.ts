@@ -7,7 +7,7 @@ import {
   ResourceClient,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
-import { TOOLBOX_IMAGE } from "../../images/index.ts";
+import { TOOLBOX_IMAGE } from "@egress-nat/tools/images";
 import { sliceObject } from "../clients/slices.ts";
 import { inParallel } from "../in-parallel.ts";
 

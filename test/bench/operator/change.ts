@@ -12,7 +12,7 @@ import { progress } from "../progress.ts";
 import { type Findings, milliseconds, ratioOf } from "../report.ts";
 import { interleave } from "../samples.ts";
 import type { OperatorProcess, OperatorProgram } from "./operator-process.ts";
-import { BY_HAND, EGRESSES, egressName, logger, NAMESPACE, type Population } from "./population.ts";
+import { BY_HAND, EGRESSES, egressName, logger, Metadata, NAMESPACE, type Population } from "./population.ts";
 
 const LIMIT = { atMost: 3 };
 
@@ -21,12 +21,7 @@ const CHANGES = 25;
 const { deployment } = CHILD_RESOURCES;
 
 const Head = z.object({
-  metadata: z.object({
-    name: z.string(),
-    namespace: z.string(),
-    uid: z.string(),
-    resourceVersion: z.string(),
-  }),
+  metadata: Metadata,
   spec: z.object({ replicas: z.int() }),
 });
 type Head = z.infer<typeof Head> & KubeObject;

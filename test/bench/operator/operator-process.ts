@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { bundleProgram } from "../../build/bundle.ts";
-import type { ControlPlane } from "../../cluster/control-plane.ts";
-import { freePorts } from "../../system/free-ports.ts";
-import { BackgroundProcess } from "../../system/process.ts";
-import { waitUntil } from "../../system/wait-until.ts";
+import { bundleProgram } from "@egress-nat/tools/build/bundle";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
+import type { ControlPlane } from "../../bed/cluster/control-plane.ts";
+import { freePorts } from "../../bed/system/free-ports.ts";
+import { BackgroundProcess } from "../../bed/system/process.ts";
 import type { Pod } from "./pod.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
@@ -18,15 +18,12 @@ const SCRAPE_EVERY_MS = 200;
 /** The operator's program as its image has it and its pod runs it, restarted as often as one likes. */
 export class OperatorProgram {
   readonly #folder: string;
-  readonly #pod: Pod;
-  readonly #bundle: string;
-  readonly #environment: readonly string[];
+  /** What runs it, with its health server at a port. */
+  readonly #command: (port: number) => readonly string[];
 
-  private constructor(folder: string, pod: Pod, bundle: string, environment: readonly string[]) {
+  private constructor(folder: string, command: (port: number) => readonly string[]) {
     this.#folder = folder;
-    this.#pod = pod;
-    this.#bundle = bundle;
-    this.#environment = environment;
+    this.#command = command;
   }
 
   /** @param environment the variables of its container that matter for what is measured */
@@ -37,12 +34,12 @@ export class OperatorProgram {
   ): Promise<OperatorProgram> {
     const bundle = join(folder, "operator");
     await bundleProgram(join(ROOT, "operator/src/main.ts"), bundle);
-    const all = { ...environment, ...pod.environment };
-    return new OperatorProgram(
-      folder,
-      pod,
-      bundle,
-      Object.entries(all).map(([name, value]) => `${name}=${value}`),
+    const variables = Object.entries({ ...environment, ...pod.environment });
+    return new OperatorProgram(folder, (port) =>
+      pod.command([
+        ...["env", ...variables.map(([name, value]) => `${name}=${value}`), `HEALTH_PORT=${port}`],
+        ...[process.execPath, join(bundle, "main.js"), "serve"],
+      ]),
     );
   }
 
@@ -51,10 +48,7 @@ export class OperatorProgram {
     const startedAt = performance.now();
     const process = await BackgroundProcess.start({
       name: "operator",
-      command: this.#pod.command([
-        ...["env", ...this.#environment, `HEALTH_PORT=${port}`],
-        ...[globalThis.process.execPath, join(this.#bundle, "main.js"), "serve"],
-      ]),
+      command: this.#command(port),
       folder: this.#folder,
       lifetime: "owner",
     });

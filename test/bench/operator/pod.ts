@@ -2,12 +2,12 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { resourcePath, type Transport } from "@egress-nat/kube";
 import { CHILD_RESOURCES } from "@egress-nat/operator";
+import { CHART } from "@egress-nat/tools/chart";
 import { parse } from "yaml";
 import { z } from "zod";
-import type { ControlPlane } from "../../cluster/control-plane.ts";
-import { MemoryCgroup } from "../../system/memory-cgroup.ts";
+import type { ControlPlane } from "../../bed/cluster/control-plane.ts";
+import { MemoryCgroup } from "../../bed/system/memory-cgroup.ts";
 
-const CHART = join(import.meta.dirname, "../../../config/helm/egress-nat");
 const DEPLOYMENT = join(CHART, "templates/operator/deployment.yaml");
 
 /** Not among the children, which come and go. */

@@ -30,15 +30,17 @@ export const CONCURRENCY = 10;
 /** All of 1,000 objects at once. */
 const COLLECTION_TIMEOUT_MS = 300_000;
 
+/** What a watch needs of any object. */
+export const Metadata = z.object({
+  name: z.string(),
+  namespace: z.string(),
+  uid: z.string(),
+  resourceVersion: z.string(),
+});
+
 /** As much of an Egress as says whether the operator is done with it. */
 const Head = z.object({
-  metadata: z.object({
-    name: z.string(),
-    namespace: z.string(),
-    uid: z.string(),
-    resourceVersion: z.string(),
-    generation: z.int(),
-  }),
+  metadata: Metadata.extend({ generation: z.int() }),
   status: z
     .object({
       observedGeneration: z.int(),

@@ -1,9 +1,9 @@
+import { TOOLBOX_IMAGE } from "@egress-nat/tools/images";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { z } from "zod";
-import type { Cluster } from "../../cluster/cluster.ts";
-import { TOOLBOX_IMAGE } from "../../images/index.ts";
-import { waitUntil } from "../../system/wait-until.ts";
-import { gatewaysReady } from "../../workload/gateways.ts";
-import type { Kubectl } from "../../workload/kubectl.ts";
+import type { Cluster } from "../../bed/cluster/cluster.ts";
+import { gatewaysReady } from "../../bed/workload/gateways.ts";
+import type { Kubectl } from "../../bed/workload/kubectl.ts";
 import {
   clientOf,
   type EgressName,
@@ -11,8 +11,8 @@ import {
   namespace,
   probePod,
   probeProgram,
-} from "../../workload/manifests.ts";
-import { ProbePod, WHOAMI_PORT } from "../../workload/probe-pod.ts";
+} from "../../bed/workload/manifests.ts";
+import { ProbePod, WHOAMI_PORT } from "../../bed/workload/probe-pod.ts";
 import { withCluster } from "../cluster.ts";
 import { progress } from "../progress.ts";
 import { medianOf, milliseconds, type Report } from "../report.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
+import { bundleProgram } from "@egress-nat/tools/build/bundle";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { z } from "zod";
-import { bundleProgram } from "../../build/bundle.ts";
-import { needCommands } from "../../system/debian-packages.ts";
-import type { VirtualMachine } from "../../vm/virtual-machine.ts";
+import type { VirtualMachine } from "../../bed/vm/virtual-machine.ts";
 import { withMachine } from "../machine.ts";
 import { type Report, ratioOfPairs, type Series } from "../report.ts";
 import { interleave, type Samples } from "../samples.ts";

@@ -1,7 +1,14 @@
-import type { Kubectl, Manifest } from "../../workload/kubectl.ts";
-import { clientOf, egress, namespace, nodeShell, probePod, probeProgram } from "../../workload/manifests.ts";
-import { nodeShellName } from "../../workload/node-shell.ts";
-import { WHOAMI_PORT } from "../../workload/probe-pod.ts";
+import type { Kubectl, Manifest } from "../../bed/workload/kubectl.ts";
+import {
+  clientOf,
+  egress,
+  namespace,
+  nodeShell,
+  probePod,
+  probeProgram,
+} from "../../bed/workload/manifests.ts";
+import { nodeShellName } from "../../bed/workload/node-shell.ts";
+import { WHOAMI_PORT } from "../../bed/workload/probe-pod.ts";
 import type { InternetAccess } from "./internet.ts";
 import { INTERNET_EGRESS, NAMESPACE, NAMESPACES, OFFICE_EGRESS } from "./names.ts";
 import type { World } from "./world.ts";

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { z } from "zod";
-import { type ProbePod, WHOAMI_PORT } from "../../workload/probe-pod.ts";
+import { type ProbePod, WHOAMI_PORT } from "../../bed/workload/probe-pod.ts";
 import type { BothFamilies, Internet } from "./internet.ts";
 
 let texts = 0;

@@ -1,6 +1,6 @@
 import { EGRESS_LABEL } from "@egress-nat/crds";
-import { RELEASE } from "../../workload/chart.ts";
-import type { Kubectl } from "../../workload/kubectl.ts";
+import { RELEASE } from "../../bed/workload/chart.ts";
+import type { Kubectl } from "../../bed/workload/kubectl.ts";
 import { INTERNET_EGRESS, OFFICE_EGRESS } from "./names.ts";
 
 /** What a person would look at first on a cluster where something does not get ready. */

@@ -1,6 +1,6 @@
 import { execa } from "execa";
 import { z } from "zod";
-import type { SeenAs } from "../../workload/probe-pod.ts";
+import type { SeenAs } from "../../bed/workload/probe-pod.ts";
 
 /** Anything with one address of each family. */
 export interface BothFamilies {

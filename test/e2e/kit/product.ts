@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { z } from "zod";
-import { waitUntil } from "../../system/wait-until.ts";
-import { RELEASE } from "../../workload/chart.ts";
-import type { EgressName } from "../../workload/manifests.ts";
+import { RELEASE } from "../../bed/workload/chart.ts";
+import type { EgressName } from "../../bed/workload/manifests.ts";
 import { kubectl, nodeOf } from "./world.ts";
 
 const AGENTS = ["daemonset/egress-nat-node-agent", "-n", RELEASE.namespace] as const;

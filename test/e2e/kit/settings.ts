@@ -1,5 +1,5 @@
+import { TOOLBOX_IMAGE } from "@egress-nat/tools/images";
 import { z } from "zod";
-import { TOOLBOX_IMAGE } from "../../images/index.ts";
 
 /** What the environment says about a run of the e2e tests; `npm test -- --help` describes the variables for users. */
 const Environment = z.object({

@@ -1,4 +1,4 @@
-import type { EgressName } from "../../workload/manifests.ts";
+import type { EgressName } from "../../bed/workload/manifests.ts";
 import type { BothFamilies } from "./internet.ts";
 import { gatewaysOf, nodeOf, sliceAddresses } from "./world.ts";
 

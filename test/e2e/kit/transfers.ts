@@ -1,6 +1,6 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { expect } from "vitest";
-import { waitUntil } from "../../system/wait-until.ts";
-import { type Probe, type ProbePod, Transfer } from "../../workload/probe-pod.ts";
+import { type Probe, type ProbePod, Transfer } from "../../bed/workload/probe-pod.ts";
 import { ECHO_PORT, type Internet } from "./internet.ts";
 
 const INTERVAL_MS = 250;

@@ -1,12 +1,12 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { describe, inject, test } from "vitest";
 import { z } from "zod";
-import { waitUntil } from "../../system/wait-until.ts";
-import type { PlacedPod } from "../../workload/gateways.ts";
-import * as gateways from "../../workload/gateways.ts";
-import { Kubectl, type Manifest } from "../../workload/kubectl.ts";
-import type { EgressName } from "../../workload/manifests.ts";
-import { NodeShell, nodeShellName } from "../../workload/node-shell.ts";
-import { ProbePod } from "../../workload/probe-pod.ts";
+import type { PlacedPod } from "../../bed/workload/gateways.ts";
+import * as gateways from "../../bed/workload/gateways.ts";
+import { Kubectl, type Manifest } from "../../bed/workload/kubectl.ts";
+import { clientOf, type EgressName, type PodOptions } from "../../bed/workload/manifests.ts";
+import { NodeShell, nodeShellName } from "../../bed/workload/node-shell.ts";
+import { ProbePod } from "../../bed/workload/probe-pod.ts";
 import { CAST } from "./cast.ts";
 import { type BothFamilies, Internet, type InternetAccess } from "./internet.ts";
 import { NAMESPACE } from "./names.ts";
@@ -54,6 +54,11 @@ function standingPod(name: string): Promise<ProbePod> {
 /** A pod of the cast. */
 export function player(name: keyof typeof CAST): Promise<ProbePod> {
   return standingPod(CAST[name]);
+}
+
+/** What makes a test pod a client of an Egress. */
+export function client(name: string, egress: EgressName): PodOptions {
+  return { name, namespace: NAMESPACE, image: world.image, annotations: clientOf(egress) };
 }
 
 /** A node as other pods see it, and root on it. */

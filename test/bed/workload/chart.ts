@@ -1,0 +1,50 @@
+import { CHART } from "@egress-nat/tools/chart";
+import { z } from "zod";
+import type { Cluster } from "../cluster/cluster.ts";
+import type { ClusterPlan } from "../cluster/plan.ts";
+
+/** The Helm release of the product in test clusters. */
+export const RELEASE = { name: "egress-nat", namespace: "egress-nat" } as const;
+
+const INSTALL_TIMEOUT_MS = 360_000;
+
+const Releases = z.array(z.object({ name: z.string() }));
+
+/**
+ * Installs the product, by default from the checkout, with the images that the nodes have, and waits until it runs. Where it is
+ * installed already its programs are restarted, because their images may be other ones under the same names.
+ */
+export async function installChart(cluster: Cluster, chart = CHART): Promise<void> {
+  const list = await cluster.helm(["list", "--namespace", RELEASE.namespace, "--output", "json"]);
+  const wasInstalled = Releases.parse(JSON.parse(list)).some(({ name }) => name === RELEASE.name);
+  await cluster.helm(installArguments(cluster.plan, chart), { timeoutMs: INSTALL_TIMEOUT_MS });
+  if (wasInstalled) await restartPrograms(cluster);
+}
+
+function values({ options, serviceCidrs }: ClusterPlan): Readonly<Record<string, unknown>> {
+  return {
+    image: { registry: "docker.io/library", tag: "test", pullPolicy: "Never" },
+    // Nodes are emulated: what stands by takes time from what works.
+    "operator.replicas": 1,
+    // Before Kubernetes 1.33 there are no ServiceCIDRs to find them by.
+    ...(options.kubernetes === "oldest" && { clusterRanges: serviceCidrs }),
+  };
+}
+
+function installArguments(plan: ClusterPlan, chart: string): string[] {
+  return [
+    ...["upgrade", "--install", RELEASE.name, chart],
+    ...["--namespace", RELEASE.namespace, "--create-namespace"],
+    ...Object.entries(values(plan)).flatMap(([name, value]) => [
+      "--set-json",
+      `${name}=${JSON.stringify(value)}`,
+    ]),
+    ...["--wait", "--timeout", "5m"],
+  ];
+}
+
+async function restartPrograms(cluster: Cluster): Promise<void> {
+  const part = ["--selector", "app.kubernetes.io/part-of=egress-nat", "--namespace", RELEASE.namespace];
+  await cluster.kubectl(["rollout", "restart", "deployments,daemonsets", ...part]);
+  await cluster.kubectl(["rollout", "status", "deployments,daemonsets", ...part, "--timeout=180s"]);
+}

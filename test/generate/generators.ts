@@ -1,0 +1,5 @@
+import { GENERATORS as OF_TOOLS } from "@egress-nat/tools/generate/files";
+import { cniMatrix } from "../cni/document.ts";
+
+/** What tools make of the product, and what is made of the cases that tests run: tools know no tests. */
+export const GENERATORS = [...OF_TOOLS, cniMatrix];
