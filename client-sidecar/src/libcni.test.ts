@@ -11,7 +11,7 @@ import {
 } from "@egress-nat/test/cni/scenario";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { AgentRequest } from "./cni/protocol.ts";
-import { NodeState } from "./state/node-state.ts";
+import { NodeState } from "./records/node-state.ts";
 import { clientRecord } from "./testing/client-record.ts";
 import { FakeAgent } from "./testing/fake-agent.ts";
 

@@ -1,9 +1,9 @@
 /** Entry of the node agent's image: `serve`, `install-modules` or `uninstall`. */
 
 import { ConfigurationError, type Program, runProgram } from "@egress-nat/program";
-import { serve } from "./agent/serve.ts";
-import { installModules } from "./installer/modules.ts";
-import { runUninstall } from "./installer/uninstall-program.ts";
+import { installModules } from "./node-agent/installer/modules.ts";
+import { runUninstall } from "./node-agent/installer/uninstall-program.ts";
+import { serve } from "./node-agent/serve.ts";
 
 const PROGRAMS: Readonly<Record<string, Program>> = {
   serve,

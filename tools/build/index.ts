@@ -48,8 +48,7 @@ export async function buildPrograms(
       name: `CNI plugin for ${architecture}`,
       stamp: join(ROOT, `client-sidecar/dist/plugin-${architecture}.stamp`),
       inputs: [
-        join(ROOT, "client-sidecar/src/cni"),
-        join(ROOT, "client-sidecar/src/state"),
+        ...["cni", "client", "records"].map((folder) => join(ROOT, "client-sidecar/src", folder)),
         join(ROOT, "crds/src/names.ts"),
         ...toolchain(),
       ],

@@ -1,6 +1,6 @@
 /** The network configuration that the container runtime writes to the plugin's stdin. */
 
-import type { Attachment } from "../state/record-id.ts";
+import type { Attachment } from "../records/record-id.ts";
 import { podAddresses } from "./address.ts";
 import { CniError, CniErrorCode, messageOf } from "./error.ts";
 import { isObject, type JsonObject } from "./json.ts";

@@ -1,6 +1,6 @@
 /** One execution as the container runtime starts it: configuration on stdin, a result or an error on stdout. */
 
-import { NODE_LOCATIONS, type StateLocations } from "../state/state-folder.ts";
+import { NODE_LOCATIONS, type StateLocations } from "../records/state-folder.ts";
 import { CniError, CniErrorCode, messageOf } from "./error.ts";
 import { host } from "./host.ts";
 import { errorOutcome, type Outcome, runPlugin } from "./plugin.ts";

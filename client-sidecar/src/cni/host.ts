@@ -1,6 +1,6 @@
 /** What the executable around the plugin gives to it of the operating system: host/host.c. */
 
-import type { Files } from "../state/state-folder.ts";
+import type { Files } from "../records/state-folder.ts";
 
 /** Where a function fails, it throws an Error that says what failed, and why. */
 interface Host extends Files {

@@ -6,8 +6,10 @@ import {
   GATEWAY_ANNOTATION,
   RUN_DIRECTORY,
 } from "@egress-nat/crds/names";
-import { type Attachment, shortened } from "../state/record-id.ts";
-import { StateFolder, type StateLocations } from "../state/state-folder.ts";
+import { assertFree } from "../client/free-address.ts";
+import { isLookalike } from "../client/lookalike.ts";
+import { type Attachment, shortened } from "../records/record-id.ts";
+import { StateFolder, type StateLocations } from "../records/state-folder.ts";
 import { AGENT_REMEDY, callAgent } from "./agent-call.ts";
 import {
   type Annotations,
@@ -19,7 +21,6 @@ import {
   validAttachments,
 } from "./configuration.ts";
 import { CniError, CniErrorCode, messageOf } from "./error.ts";
-import { assertFree } from "./free-address.ts";
 import { host } from "./host.ts";
 import {
   assertPath,
@@ -33,7 +34,6 @@ import {
   parsePod,
 } from "./invocation.ts";
 import type { JsonObject } from "./json.ts";
-import { isLookalike } from "./lookalike.ts";
 import type { AddRequest, AgentRequest } from "./protocol.ts";
 import { assertVersion, CURRENT_VERSION, SUPPORTED_VERSIONS } from "./version.ts";
 

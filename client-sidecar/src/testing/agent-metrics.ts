@@ -1,5 +1,5 @@
 import { Registry } from "prom-client";
-import { AgentMetrics } from "../agent/metrics.ts";
+import { AgentMetrics } from "../node-agent/metrics.ts";
 
 type Counts = ConstructorParameters<typeof AgentMetrics>[1];
 

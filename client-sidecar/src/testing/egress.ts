@@ -1,4 +1,4 @@
-import { EgressFacts } from "../agent/egress-view.ts";
+import { EgressFacts } from "../gateways/view.ts";
 
 /** Egress internet/nat for all of IPv4, with what a test cares about in place of the defaults. */
 export function egress(

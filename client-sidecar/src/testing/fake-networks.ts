@@ -7,8 +7,8 @@ import type {
   SilentTunnel,
   TunnelProbeOptions,
 } from "@egress-nat/founat";
-import type { PodNetworks, PodNetworkWatchOptions } from "../agent/pod-networks.ts";
-import { Turns } from "../agent/turns.ts";
+import type { PodNetworks, PodNetworkWatchOptions } from "../node-agent/netns.ts";
+import { Turns } from "../node-agent/turns.ts";
 
 /** Network namespaces that only remember what they were told to be; one is changed by one caller at a time. */
 export class FakeNetworks implements PodNetworks {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { StateLocations } from "../state/state-folder.ts";
+import type { StateLocations } from "../records/state-folder.ts";
 
 /** The locations of a node's state, all in one folder. */
 export function locationsIn(folder: string): StateLocations {

@@ -1,0 +1,168 @@
+/**
+ * Has clients looked at again whose network namespaces somebody else has changed, and brings to the metrics what their
+ * guards refuse.
+ */
+
+import type { NetnsWatch, Refusals } from "@egress-nat/founat";
+import { Backoff, done, type Outcome, pause, requeueAfter, WorkQueue } from "@egress-nat/kube";
+import type { Check, Logger } from "@egress-nat/program";
+import type { AgentMetrics } from "../node-agent/metrics.ts";
+import type { PodNetworks } from "../node-agent/netns.ts";
+import type { ClientRecord } from "../records/record.ts";
+import { type Attachment, recordId } from "../records/record-id.ts";
+import type { Reapplier } from "./reapplier.ts";
+import { RefusalIncreases } from "./refusal-increases.ts";
+
+/** How soon a new client is watched, and how long the watch keeps the network namespace of one that is gone. */
+const FOLLOW_MS = 1_000;
+
+/** Changes come in groups; those of the agent itself do as well. */
+const SETTLE_MS = 200;
+
+/** Between two looks at one client: whoever changes it without end gets no more of the node than this. */
+const LOOK_EVERY_MS = 5_000;
+
+/** Between the looks at two clients: an agent that starts has a hundred to look at, and pods to add. */
+const PACE_MS = 50;
+
+/** How long others come first: one that hangs, or endpoints that change without end, must not leave clients unrepaired. */
+const GIVE_WAY_MS = 3_000;
+
+const BACKOFF = { baseMs: 1_000, maxMs: 60_000 };
+
+export interface DriftWatchOptions {
+  readonly registry: { values(): readonly (Attachment & Pick<ClientRecord, "netns">)[] };
+  readonly networks: Pick<PodNetworks, "openWatch">;
+  /** Compares and repairs. */
+  readonly reapplier: Pick<Reapplier, "reapply" | "isIdle">;
+  readonly metrics: { readonly refusedPackets: Pick<AgentMetrics["refusedPackets"], "inc"> };
+  readonly logger: Logger;
+}
+
+/**
+ * Watches the network namespaces of all clients. What was noticed there is looked at soon, but one client after the
+ * other, and after what Egresses and gateways ask for, unless that takes seconds.
+ */
+export class DriftWatch {
+  readonly #options: DriftWatchOptions;
+  readonly #queue = new WorkQueue({ concurrency: 1, backoff: BACKOFF });
+  readonly #backoff = new Backoff(BACKOFF);
+  readonly #watched = new Set<string>();
+  /** Those that have been complained about. */
+  readonly #lost = new Set<string>();
+  readonly #lookedAt = new Map<string, number>();
+  /** Clients that are there when it begins count from then on. */
+  #increases = new RefusalIncreases([]);
+  /** Since when a client that was changed gives way. */
+  readonly #waitingSince = new Map<string, number>();
+  #endedBy: string | undefined;
+
+  constructor(options: DriftWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Whether changes are noticed. */
+  get check(): Check {
+    const reason = `changes in clients' network namespaces are not noticed: ${this.#endedBy}`;
+    return this.#endedBy === undefined ? { ok: true, reasons: [] } : { ok: false, reasons: [reason] };
+  }
+
+  /** Runs until the signal is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#increases = new RefusalIncreases(this.#clients());
+    await Promise.all([
+      this.#queue.run((netns, ended) => this.#look(netns, ended), signal),
+      this.#keepWatching(signal),
+    ]);
+  }
+
+  /** What changed while nobody watched is seen all the same: a watch that begins tells of every namespace. */
+  async #keepWatching(signal: AbortSignal): Promise<void> {
+    const { logger } = this.#options;
+    while (!signal.aborted) {
+      const reason = await this.#watchToItsEnd(signal);
+      if (signal.aborted) return;
+      this.#endedBy = reason;
+      logger.error({ reason }, "the watch of clients' network namespaces has ended, starting it again");
+      await pause(this.#backoff.next(), signal);
+    }
+  }
+
+  async #watchToItsEnd(signal: AbortSignal): Promise<string> {
+    const watch = this.#options.networks.openWatch({
+      onChange: (netns) => this.#queue.addAfter(netns, SETTLE_MS),
+      onRefused: (netns, refusals) => this.#count(netns, refusals),
+      onLost: (netns, reason) => this.#lose(netns, reason),
+    });
+    const ended = new AbortController();
+    void watch.ended.then(() => ended.abort());
+    this.#watched.clear();
+    const either = AbortSignal.any([signal, ended.signal]);
+    this.#follow(watch);
+    while (await pause(FOLLOW_MS, either)) {
+      this.#endedBy = undefined;
+      this.#backoff.reset();
+      this.#follow(watch);
+    }
+    watch.close();
+    return watch.ended;
+  }
+
+  /** It is tried again as long as there is a client: its pod may be ending, and is buried soon then. */
+  #lose(netns: string, reason: string): void {
+    if (!this.#lost.has(netns)) {
+      this.#options.logger.warn({ netns, reason }, "a client's network namespace cannot be watched");
+    }
+    this.#lost.add(netns);
+    this.#watched.delete(netns);
+  }
+
+  #count(netns: string, refusals: Refusals): void {
+    if (!this.#watched.has(netns)) return; // Told before it was forgotten: it is counted already.
+    const { refusedPackets } = this.#options.metrics;
+    for (const [reason, packets] of Object.entries(this.#increases.next(netns, refusals))) {
+      refusedPackets.inc({ reason }, packets);
+    }
+  }
+
+  #clients(): ReadonlySet<string> {
+    return new Set(this.#options.registry.values().map(({ netns }) => netns));
+  }
+
+  #follow(watch: NetnsWatch): void {
+    const wanted = this.#clients();
+    for (const netns of this.#lost) if (!wanted.has(netns)) this.#lost.delete(netns);
+    for (const netns of this.#watched) {
+      if (wanted.has(netns)) continue;
+      watch.forget(netns);
+      this.#increases.forget(netns);
+      this.#watched.delete(netns);
+      this.#lookedAt.delete(netns);
+      this.#waitingSince.delete(netns);
+    }
+    for (const netns of wanted) {
+      if (this.#watched.has(netns)) continue;
+      this.#watched.add(netns);
+      watch.watch(netns);
+    }
+  }
+
+  async #look(netns: string, signal: AbortSignal): Promise<Outcome> {
+    const { registry, reapplier } = this.#options;
+    const clients = registry.values().filter((record) => record.netns === netns);
+    if (clients.length === 0) return done;
+    const now = performance.now();
+    const again = (this.#lookedAt.get(netns) ?? -LOOK_EVERY_MS) + LOOK_EVERY_MS - now;
+    if (again > 0) return requeueAfter(again);
+    const waitingSince = this.#waitingSince.get(netns) ?? now;
+    if (!reapplier.isIdle && now - waitingSince < GIVE_WAY_MS) {
+      this.#waitingSince.set(netns, waitingSince);
+      return requeueAfter(PACE_MS);
+    }
+    this.#waitingSince.delete(netns);
+    this.#lookedAt.set(netns, now);
+    for (const client of clients) reapplier.reapply(recordId(client));
+    await pause(PACE_MS, signal);
+    return done;
+  }
+}

@@ -1,0 +1,181 @@
+/** Brings running clients up to date: when their Egresses or gateways change, and when somebody else changes them. */
+
+import { isDeepStrictEqual } from "node:util";
+import type { ClientConfig, Difference } from "@egress-nat/founat";
+import { done, type Outcome, pause, WorkQueue, type WorkReport } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+import type { EgressView } from "../gateways/view.ts";
+import type { AgentMetrics } from "../node-agent/metrics.ts";
+import type { PodNetworks } from "../node-agent/netns.ts";
+import type { ClientRecord, EgressReference } from "../records/record.ts";
+import { recordId } from "../records/record-id.ts";
+import { clientConfig, lastKnown, refusedEgresses } from "./configuration.ts";
+import type { RecordPodEvent } from "./pod.ts";
+import type { ClientRegistry } from "./registry.ts";
+import type { Withdrawals } from "./withdrawals.ts";
+
+/** Differences or routes that an event tells one by one. */
+const MAX_TOLD = 5;
+
+/**
+ * How long a repair waits before it is told. A runtime takes a pod's network apart before it says so by DEL: the loopback
+ * interface goes down first, and the kernel's IPv6 routes to nowhere go with it.
+ */
+const TELL_AFTER_MS = 5_000;
+
+/** In a row: they take longer than {@link TELL_AFTER_MS}, because a pod that ends fails for a moment as well. */
+const FAILURES_TO_TELL_OF = 8;
+
+export interface ReapplierOptions {
+  readonly registry: ClientRegistry;
+  readonly view: EgressView;
+  readonly networks: PodNetworks;
+  readonly withdrawals: Pick<Withdrawals, "scan">;
+  readonly recordEvent: RecordPodEvent;
+  readonly metrics: Pick<AgentMetrics, "reapplied" | "driftRepairs">;
+  readonly logger: Logger;
+}
+
+interface Applied {
+  readonly addedAt: string;
+  readonly config: ClientConfig;
+  readonly localRoutes: readonly string[];
+}
+
+/** One client at a time per namespace, several namespaces at once; a client that fails holds up no other. */
+export class Reapplier {
+  readonly #options: ReapplierOptions;
+  readonly #queue: WorkQueue;
+  /** By record, what this process has made of its network namespace: what differs later is another's doing. */
+  readonly #applied = new Map<string, Applied>();
+
+  constructor(options: ReapplierOptions) {
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      concurrency: 4,
+      backoff: { baseMs: 100, maxMs: 10_000 },
+      onReport: (report) => this.#report(report),
+    });
+  }
+
+  /** Whether nobody waits or is being worked on. */
+  get isIdle(): boolean {
+    return this.#queue.depth + this.#queue.active === 0;
+  }
+
+  /** @param id of the client's record */
+  reapply(id: string): void {
+    this.#queue.add(id);
+  }
+
+  reapplyAll(): void {
+    for (const record of this.#options.registry.values()) this.#queue.add(recordId(record));
+  }
+
+  reapplyClientsOf(reference: EgressReference): void {
+    for (const record of this.#options.registry.ofEgress(reference)) this.#queue.add(recordId(record));
+  }
+
+  /** Runs until the signal is aborted. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#queue.run((id) => this.#work(id, signal), signal);
+  }
+
+  /** Buries clients whose pods are gone without a DEL: a runtime that was reset runs none. */
+  async sweep(): Promise<void> {
+    const { registry, networks, withdrawals, logger } = this.#options;
+    for (const record of registry.values()) {
+      const { netns, pod } = record;
+      if (await networks.exists(netns)) continue;
+      logger.info({ pod, netns }, "network namespace is gone, withdrawing its client");
+      registry.bury(recordId(record));
+    }
+    for (const id of this.#applied.keys()) if (registry.get(id) === undefined) this.#applied.delete(id);
+    withdrawals.scan();
+  }
+
+  async #work(id: string, signal: AbortSignal): Promise<Outcome> {
+    const { registry, view, networks, metrics, logger } = this.#options;
+    const record = registry.get(id);
+    if (record === undefined) return done;
+    const egresses = record.egresses.map((recorded) => lastKnown(recorded, view));
+    const refreshed = { ...record, egresses };
+    if (!isDeepStrictEqual(refreshed, record)) registry.update(refreshed);
+    const owner = registry.owner(record.netns);
+    if (owner !== undefined && recordId(owner) !== id) return done; // the namespace is brought up to date as the owner's
+    const config = clientConfig(refreshed, view);
+    const { differences, localRoutes } = await networks.apply(record.netns, config);
+    const before = this.#applied.get(id);
+    const after = { addedAt: record.addedAt, config, localRoutes };
+    this.#applied.set(id, after);
+    metrics.reapplied.inc({ result: differences.length > 0 ? "changed" : "unchanged" });
+    if (differences.length === 0) return done;
+    if (before !== undefined && isDeepStrictEqual(after, { ...before, localRoutes })) {
+      void pause(TELL_AFTER_MS, signal).then(() => this.#sayWhatDiffered(record, differences, before, after));
+      return done;
+    }
+    logger.info({ pod: record.pod }, "brought a client up to date");
+    this.#sayWhoIsRefused(refreshed);
+    return done;
+  }
+
+  #sayWhatDiffered(
+    record: ClientRecord,
+    differences: readonly Difference[],
+    before: Applied,
+    after: Applied,
+  ): void {
+    if (!this.#options.registry.holds(record)) return;
+    const isFollowed = !isDeepStrictEqual(before.localRoutes, after.localRoutes);
+    // What the guard covers follows the pod's own routes: its sets differ by that.
+    const repaired = isFollowed ? differences.filter(({ object }) => object !== "set") : differences;
+    if (repaired.length > 0) this.#sayWhatWasRepaired(record, repaired);
+    const added = after.localRoutes.filter((route) => !before.localRoutes.includes(route));
+    if (added.length > 0) this.#sayWhatIsFollowed(record, added);
+  }
+
+  #sayWhatIsFollowed({ pod }: ClientRecord, routes: readonly string[]): void {
+    const { recordEvent, logger } = this.#options;
+    logger.warn({ pod, routes }, "a client has routes of its own that take packets from its gateways");
+    const message = `the pod has routes of its own, such as those of a VPN or a second network: packets to ${listed(routes, ", ")} use no gateway of a wide destination`;
+    recordEvent(pod, { type: "Warning", reason: "LocalRoutesFollowed", message });
+  }
+
+  #sayWhatWasRepaired({ pod }: ClientRecord, differences: readonly Difference[]): void {
+    const { recordEvent, metrics, logger } = this.#options;
+    for (const { object } of differences) metrics.driftRepairs.inc({ object });
+    const words = differences.map(({ text }) => text);
+    logger.warn({ pod, differences: words }, "repaired what another program had changed in a client");
+    const message = `another program changed the network namespace of the pod, and the agent repaired it: ${listed(words, "; ")}`;
+    recordEvent(pod, { type: "Warning", reason: "NetworkRepaired", message });
+  }
+
+  #sayWhoIsRefused(record: ClientRecord): void {
+    const { view, recordEvent } = this.#options;
+    const refused = refusedEgresses(record, view);
+    if (refused.length === 0) return;
+    const { namespace } = record.pod;
+    const message = `pods of namespace ${namespace} may not use ${refused.join(", ")} (allowedNamespaces): packets to its destinations are rejected`;
+    recordEvent(record.pod, { type: "Warning", reason: "EgressNotAllowed", message });
+  }
+
+  #report({ key, failure }: WorkReport): void {
+    if (failure === undefined) return;
+    const { registry, recordEvent, metrics, logger } = this.#options;
+    const pod = registry.get(key)?.pod;
+    // Between the end of a pod and its DEL its namespace may be gone already: nothing to warn of.
+    if (pod === undefined) return;
+    metrics.reapplied.inc({ result: "error" });
+    const { error: err, failures, retryAfterMs } = failure;
+    logger.warn({ err, pod, retryAfterMs }, "cannot bring a client up to date, trying again");
+    if (failures !== FAILURES_TO_TELL_OF) return;
+    const why = err instanceof Error ? err.message : String(err);
+    const message = `the network namespace of the pod cannot be brought up to date, and the agent tries again: ${why}`;
+    recordEvent(pod, { type: "Warning", reason: "NetworkNotRepaired", message });
+  }
+}
+
+function listed(words: readonly string[], separator: string): string {
+  const others = words.length > MAX_TOLD ? ` and ${words.length - MAX_TOLD} more` : "";
+  return `${words.slice(0, MAX_TOLD).join(separator)}${others}`;
+}

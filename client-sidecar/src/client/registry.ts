@@ -1,0 +1,127 @@
+/** The clients of this node: in memory for speed, in files for the next start of the agent. */
+
+import type { Logger } from "@egress-nat/program";
+import { egressKey } from "../gateways/view.ts";
+import type { NodeState } from "../records/node-state.ts";
+import type { ClientRecord, EgressReference } from "../records/record.ts";
+import { recordId } from "../records/record-id.ts";
+import { ClientRecordSchema } from "../records/schema.ts";
+
+/** Every change is in a file before it is here: whoever dies in between has told nobody yet. */
+export class ClientRegistry {
+  readonly #state: NodeState;
+  readonly #logger: Logger;
+  readonly #records = new Map<string, ClientRecord>();
+
+  constructor(state: NodeState, logger: Logger) {
+    this.#state = state;
+    this.#logger = logger;
+  }
+
+  get size(): number {
+    return this.#records.size;
+  }
+
+  /** Reads the files. A client of which somebody has removed the addresses' files has them again. */
+  load(): void {
+    for (const id of this.#state.recordIds()) {
+      const record = this.#read(id);
+      if (record === undefined) this.#state.removeRecord(id);
+      else {
+        this.#trust(record);
+        this.#records.set(id, record);
+      }
+    }
+  }
+
+  /** Forgets a client if the CNI plugin has buried it, because the agent was not there, or hung. */
+  forgetBuried(id: string): void {
+    if (!this.#state.hasRecord(id)) this.#records.delete(id);
+  }
+
+  get(id: string): ClientRecord | undefined {
+    return this.#records.get(id);
+  }
+
+  /** Whether a client is still the one that was added, and neither deleted nor added again since. */
+  holds(record: ClientRecord): boolean {
+    return this.#records.get(recordId(record))?.addedAt === record.addedAt;
+  }
+
+  /**
+   * The client that a network namespace belongs to. Of several sandboxes that were made in it that is the last one; of the
+   * networks of one sandbox the first, which is the pod network: its interface stays the way to the gateways.
+   *
+   * @param coming a client that is about to be added
+   */
+  owner(netns: string, coming?: ClientRecord): ClientRecord | undefined {
+    const all = coming === undefined ? this.values() : [...this.values(), coming];
+    const inside = all.filter((record) => record.netns === netns).sort(byAge);
+    const last = inside.at(-1);
+    return inside.find(({ containerId }) => containerId === last?.containerId);
+  }
+
+  /** The clients that one container is, by all of its networks. */
+  ofContainer(containerId: string): readonly ClientRecord[] {
+    return this.values().filter((record) => record.containerId === containerId);
+  }
+
+  values(): readonly ClientRecord[] {
+    return [...this.#records.values()];
+  }
+
+  ofEgress(reference: EgressReference): readonly ClientRecord[] {
+    const key = egressKey(reference);
+    return this.values().filter(({ egresses }) => egresses.some((egress) => egressKey(egress) === key));
+  }
+
+  /** Adds a client. From here on its addresses are given to no other pod. */
+  add(record: ClientRecord): void {
+    this.#trust(record);
+    this.#state.writeRecord(record);
+    this.#records.set(recordId(record), record);
+  }
+
+  /** Changes what is kept of a client's Egresses; one that has been buried meanwhile stays so. */
+  update(record: ClientRecord): void {
+    const id = recordId(record);
+    if (!this.#state.hasRecord(id)) return;
+    this.#state.writeRecord(record);
+    this.#records.set(id, record);
+  }
+
+  /**
+   * Ends a client: what is left of it are the tombstones of its addresses.
+   *
+   * @returns the record; undefined if there is none
+   */
+  bury(id: string): ClientRecord | undefined {
+    const record = this.#records.get(id);
+    if (record === undefined) return undefined;
+    this.#state.removeRecord(id);
+    this.#records.delete(id);
+    return record;
+  }
+
+  #trust(client: ClientRecord): void {
+    const record = recordId(client);
+    const egresses = client.egresses.map(({ namespace, name }) => ({ namespace, name }));
+    for (const address of client.addresses) {
+      if (!this.#state.isTrusted(address)) this.#state.writeTrusted({ address, record, egresses });
+    }
+  }
+
+  #read(id: string): ClientRecord | undefined {
+    try {
+      return ClientRecordSchema.parse(this.#state.readRecord(id));
+    } catch (err) {
+      // Its slice entries have no record then, and are withdrawn as those of any other pod that is gone.
+      this.#logger.error({ err, record: id }, "cannot read the record of a client, dropping it");
+      return undefined;
+    }
+  }
+}
+
+function byAge(a: ClientRecord, b: ClientRecord): number {
+  return Date.parse(a.addedAt) - Date.parse(b.addedAt);
+}

@@ -1,0 +1,61 @@
+/** One packet through each tunnel of a client that was added, and back. */
+
+import type { ClientConfig, SilentTunnel } from "@egress-nat/founat";
+import type { Logger } from "@egress-nat/program";
+import { type EgressFacts, egressKey } from "../gateways/view.ts";
+import type { AgentMetrics } from "../node-agent/metrics.ts";
+import type { PodNetworks } from "../node-agent/netns.ts";
+import type { ClientRecord } from "../records/record.ts";
+import type { RecordPodEvent } from "./pod.ts";
+
+const PROBE_TIMEOUT_MS = 2_000;
+
+export interface TunnelProbeEffects {
+  readonly networks: Pick<PodNetworks, "probe">;
+  readonly recordEvent: RecordPodEvent;
+  readonly metrics: Pick<AgentMetrics, "tunnelProbes">;
+  readonly logger: Logger;
+}
+
+/**
+ * Tells, by an event and a metric, of tunnels through which no answer comes. It never fails: many policy engines learn
+ * a pod's address only after ADD, and let its packets pass soon.
+ *
+ * @param egresses those of the client; who starts at once (`clientStartup: Immediate`) waits for no answer either
+ */
+export async function probeTunnels(
+  { networks, recordEvent, metrics, logger }: TunnelProbeEffects,
+  { netns, pod, addresses }: ClientRecord,
+  config: ClientConfig,
+  egresses: readonly EgressFacts[],
+): Promise<void> {
+  const waiting = egresses.filter(({ spec }) => spec.clientStartup !== "Immediate");
+  if (waiting.length === 0) return;
+  const [ipv4, ipv6] = [
+    addresses.find((address) => !address.includes(":")),
+    addresses.find((address) => address.includes(":")),
+  ];
+  try {
+    const silent = await networks.probe(netns, config, {
+      addresses: { ...(ipv4 !== undefined && { ipv4 }), ...(ipv6 !== undefined && { ipv6 }) },
+      egresses: waiting.map(({ metadata }) => egressKey(metadata)),
+      timeoutMs: PROBE_TIMEOUT_MS,
+    });
+    metrics.tunnelProbes.inc({ result: silent.length === 0 ? "answered" : "silent" });
+    for (const tunnel of silent) {
+      logger.warn({ pod, ...tunnel }, "no answer through a client's tunnel");
+      recordEvent(pod, { type: "Warning", reason: "TunnelNotAnswering", message: messageOf(tunnel) });
+    }
+  } catch (err) {
+    metrics.tunnelProbes.inc({ result: "error" });
+    logger.warn({ err, pod }, "cannot probe a client's tunnels");
+  }
+}
+
+function messageOf({ egress, family, reason }: SilentTunnel): string {
+  const name = family === "ipv4" ? "IPv4" : "IPv6";
+  return (
+    `the ${name} tunnel to the gateways of Egress ${egress}: ${reason}; if connections through it fail, a ` +
+    "NetworkPolicy may drop UDP 5555 between the pod and the gateways, on the way there or back"
+  );
+}

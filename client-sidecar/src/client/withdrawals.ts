@@ -1,0 +1,108 @@
+/** Works off tombstones: an address is free again when no gateway trusts it. */
+
+import { done, type Outcome, pause, WorkQueue } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+import { type Asker, holders } from "../gateways/acknowledgement.ts";
+import { type EgressView, egressKey } from "../gateways/view.ts";
+import type { EgressReference } from "../records/record.ts";
+import type { Tombstones } from "../records/tombstones.ts";
+import type { SliceWriter } from "../slices/writer.ts";
+import type { ClientRegistry } from "./registry.ts";
+
+const POLL_MS = 25;
+const ATTEMPT_MS = 1_000;
+
+/** A gateway may be busy for a moment; who holds an address for longer is named in the log, once. */
+const FAILURES_TO_WARN_OF = 3;
+
+export interface WithdrawalsOptions {
+  readonly tombstones: Pick<Tombstones, "addresses" | "get" | "remove">;
+  readonly registry: Pick<ClientRegistry, "forgetBuried">;
+  readonly writer: Pick<SliceWriter, "write">;
+  readonly view: Pick<EgressView, "gateways" | "knowsGateways">;
+  readonly asker: Pick<Asker, "ask">;
+  readonly logger: Logger;
+}
+
+class StillTrusted extends Error {
+  readonly code = "StillTrusted";
+
+  constructor(gateways: readonly string[]) {
+    super(`gateways may still trust it: ${gateways.join(", ")}`);
+    this.name = "StillTrusted";
+  }
+}
+
+/** Withdraws addresses from gateways, one after another, until their tombstones are gone. */
+export class Withdrawals {
+  readonly #options: WithdrawalsOptions;
+  readonly #queue: WorkQueue;
+
+  constructor(options: WithdrawalsOptions) {
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      // Most of them wait: a gateway that does not answer must not hold up what others have let go of.
+      concurrency: 64,
+      backoff: { baseMs: 100, maxMs: 5_000 },
+      onReport: ({ key, failure }) => {
+        if (failure?.failures !== FAILURES_TO_WARN_OF) return;
+        options.logger.warn({ address: key, err: failure.error }, "cannot withdraw an address, trying again");
+      },
+    });
+  }
+
+  /** Looks for tombstones: also for those that the CNI plugin has made while the agent was not there, or hung. */
+  scan(): void {
+    for (const address of this.#options.tombstones.addresses()) this.#queue.add(address);
+  }
+
+  /** Runs until the signal is aborted. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#queue.run((address, ended) => this.#work(address, ended), signal);
+  }
+
+  /**
+   * Withdraws addresses at once, for as long as somebody waits; whatever is left over then goes on by itself.
+   *
+   * @param patienceMs how long to wait
+   */
+  async withdraw(addresses: readonly string[], patienceMs: number): Promise<void> {
+    for (const address of addresses) this.#queue.add(address);
+    const until = AbortSignal.timeout(patienceMs);
+    const isBuried = () => addresses.some((address) => this.#options.tombstones.get(address) !== undefined);
+    while (isBuried() && (await pause(POLL_MS, until)));
+  }
+
+  async #work(address: string, signal: AbortSignal): Promise<Outcome> {
+    const { tombstones, registry, logger } = this.#options;
+    const tombstone = tombstones.get(address);
+    if (tombstone === undefined) return done;
+    // A client that only the agent's memory holds would be written into the slice that is to let go of it.
+    if (tombstone.record !== undefined) registry.forgetBuried(tombstone.record);
+    const until = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
+    const held = await Promise.all(tombstone.egresses.map((egress) => this.#holders(egress, until)));
+    const names = [...new Set(held.flat())];
+    if (names.length > 0) throw new StillTrusted(names);
+    tombstones.remove(address);
+    logger.debug({ address }, "address is free");
+    return done;
+  }
+
+  /** Brings a slice up to date and waits a while for its gateways. @returns those that may still trust who left it */
+  async #holders(egress: EgressReference, until: AbortSignal): Promise<readonly string[]> {
+    const { writer, view, asker } = this.#options;
+    const version = await writer.write(egress);
+    if (version === undefined) return [];
+    let names: readonly string[];
+    do {
+      const gateways = view.gateways(egress);
+      const all = gateways.map(({ name }) => name);
+      names = view.knowsGateways(egress)
+        ? (await holders(asker, gateways, version, until).catch(() => all)).map(
+            (name) => `${egress.namespace}/${name}`,
+          )
+        : [`any of Egress ${egressKey(egress)}, whose Service is not known`];
+    } while (names.length > 0 && (await pause(POLL_MS, until)));
+    return names;
+  }
+}

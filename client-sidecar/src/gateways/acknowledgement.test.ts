@@ -1,0 +1,133 @@
+import type { Clock } from "@egress-nat/kube";
+import { describe, expect, it } from "vitest";
+import { type Answer, Asker, awaitAcknowledgement, holders } from "./acknowledgement.ts";
+import type { Gateway } from "./view.ts";
+
+const VERSION = { uid: "slice", generation: 7 };
+const signal = new AbortController().signal;
+
+function gateway(name: string, conditions: Partial<Gateway> = {}): Gateway {
+  return { name, addresses: ["192.0.2.1"], ready: true, serving: true, ...conditions };
+}
+
+/** Time that passes only while somebody waits for it. */
+function fakeClock(): Clock {
+  let now = 0;
+  return {
+    now: () => now,
+    after: (delayMs, callback) => {
+      now += delayMs;
+      queueMicrotask(callback);
+      return () => undefined;
+    },
+  };
+}
+
+/** Gateways that answer as a script says, the last answer for ever. */
+function scripted(script: Readonly<Record<string, readonly Answer[]>>): Pick<Asker, "ask"> {
+  const asked = new Map<string, number>();
+  return {
+    ask: async ({ name }) => {
+      const turn = asked.get(name) ?? 0;
+      asked.set(name, turn + 1);
+      return script[name]?.[turn] ?? script[name]?.at(-1) ?? "silent";
+    },
+  };
+}
+
+function wait(
+  script: Readonly<Record<string, readonly Answer[]>>,
+  gateways = Object.keys(script).map((n) => gateway(n)),
+) {
+  const asker = scripted(script);
+  return awaitAcknowledgement({
+    ...{ asker, signal, version: VERSION, clock: fakeClock(), deadlineMs: 20_000 },
+    gateways: () => gateways,
+  });
+}
+
+describe("waiting for gateways", () => {
+  it.each<[string, Record<string, Answer[]>, object]>([
+    ["all have applied it", { a: ["applied"], b: ["applied"] }, { complete: true, applied: ["a", "b"] }],
+    [
+      "one takes its time",
+      { a: ["applied"], b: ["behind", "behind", "applied"] },
+      { complete: true, applied: ["a", "b"] },
+    ],
+    [
+      "one never answers",
+      { a: ["applied"], b: ["silent"] },
+      { complete: true, applied: ["a"], silent: ["b"] },
+    ],
+    [
+      "one answers late",
+      { a: ["applied"], b: ["silent", "silent", "applied"] },
+      { complete: true, applied: ["a", "b"] },
+    ],
+    [
+      "one has answered, and then loses a datagram",
+      { a: ["applied"], b: ["behind", "silent", "applied"] },
+      { complete: true, applied: ["a", "b"] },
+    ],
+    [
+      "one stays behind",
+      { a: ["applied"], b: ["behind"] },
+      { complete: false, applied: ["a"], behind: ["b"] },
+    ],
+    ["none answers", { a: ["silent"] }, { complete: false, silent: ["a"] }],
+    ["there is none", {}, { complete: false, applied: [], behind: [], silent: [] }],
+  ])("ends rightly when %s", async (_, script, result) => {
+    expect(await wait(script)).toMatchObject(result);
+  });
+
+  it("asks only those that are ready", async () => {
+    const gateways = [gateway("a"), gateway("b", { ready: false })];
+    expect(await wait({ a: ["applied"], b: ["behind"] }, gateways)).toMatchObject({
+      complete: true,
+      applied: ["a"],
+    });
+  });
+});
+
+describe("an answer", () => {
+  const answerOf = (values: Map<string, string> | undefined, generation: number | undefined) =>
+    new Asker({ prober: { probe: async () => values } }).ask(
+      gateway("a"),
+      { uid: "slice", generation },
+      signal,
+    );
+
+  it.each<[Map<string, string> | undefined, number | undefined, Answer]>([
+    [new Map([["slice", "7"]]), 7, "applied"],
+    [new Map([["slice", "10"]]), 9, "applied"],
+    [new Map([["slice", "6"]]), 7, "behind"],
+    [new Map([["other", "9"]]), 7, "behind"],
+    [new Map([["slice", "7"]]), undefined, "behind"],
+    [new Map(), undefined, "applied"],
+    [undefined, 7, "silent"],
+  ])("%j about generation %j means %s", async (values, generation, expected) => {
+    expect(await answerOf(values, generation)).toBe(expected);
+  });
+
+  it("of either family is enough", async () => {
+    const probe = async (address: string) => (address.includes(":") ? new Map([["slice", "7"]]) : undefined);
+    const dualStack = gateway("a", { addresses: ["192.0.2.1", "2001:db8::1"] });
+    expect(await new Asker({ prober: { probe } }).ask(dualStack, VERSION, signal)).toBe("applied");
+  });
+});
+
+describe("an address", () => {
+  const crashing = gateway("crashing", { ready: false, serving: false });
+
+  it.each<[string, readonly Gateway[], Answer, readonly string[]]>([
+    ["is free when a gateway has let go of it", [gateway("a")], "applied", []],
+    ["is free when no gateway is left", [], "silent", []],
+    ["is held by a gateway that is behind", [gateway("a")], "behind", ["a"]],
+    ["is held by a gateway that does not answer", [gateway("a")], "silent", ["a"]],
+    ["is held by a gateway whose program is down: its kernel trusts it", [crashing], "silent", ["crashing"]],
+    ["is held by a gateway that is not ready and answers for it", [crashing], "behind", ["crashing"]],
+  ])("%s", async (_, gateways, answer, held) => {
+    const asker = scripted(Object.fromEntries(gateways.map(({ name }) => [name, [answer]])));
+    expect(await holders(asker, gateways, VERSION, signal)).toEqual(held);
+  });
+});

@@ -1,0 +1,83 @@
+import { type ClusterRanges, EGRESS_LABEL } from "@egress-nat/crds";
+import { EndpointSlice, Store } from "@egress-nat/kube";
+import { beforeEach, describe, expect, it } from "vitest";
+import { egress } from "../testing/egress.ts";
+import { CachedEgressView, type StoredEgress } from "./view.ts";
+
+const NAT = { namespace: "internet", name: "nat" };
+const OWN = "service-uid";
+
+let egresses: Store<StoredEgress>;
+let endpointSlices: Store<EndpointSlice>;
+let view: CachedEgressView;
+
+beforeEach(() => {
+  egresses = new Store();
+  endpointSlices = new Store();
+  view = new CachedEgressView({ egresses, endpointSlices, clusterRanges: new Store<ClusterRanges>() });
+});
+
+/** An EndpointSlice of a Service that is named like the Egress. */
+function endpointSlice(serviceUID: string, addresses: readonly string[]): EndpointSlice {
+  const owner = { apiVersion: "v1", kind: "Service", name: NAT.name, uid: serviceUID, controller: true };
+  return EndpointSlice.parse({
+    metadata: {
+      ...{ namespace: NAT.namespace, name: `nat-${serviceUID}`, uid: `slice-of-${serviceUID}` },
+      ...{ labels: { [EGRESS_LABEL]: NAT.name }, ownerReferences: [owner] },
+    },
+    endpoints: addresses.map((address) => ({ addresses: [address] })),
+  });
+}
+
+function gatewayAddresses(): string[] {
+  return view.gateways(NAT).flatMap(({ addresses }) => addresses);
+}
+
+describe("the gateways of an Egress", () => {
+  beforeEach(() => {
+    endpointSlices.put(endpointSlice(OWN, ["192.0.2.1"]));
+    endpointSlices.put(endpointSlice("other", ["192.0.2.9"]));
+  });
+
+  it("are those of the Service that its status names", () => {
+    egresses.put(egress({}, undefined, { serviceUID: OWN }));
+    expect(gatewayAddresses()).toEqual(["192.0.2.1"]);
+  });
+
+  it("are those of a Service of its name where an older operator has written the status", () => {
+    egresses.put(egress());
+    expect(gatewayAddresses()).toEqual(["192.0.2.1", "192.0.2.9"]);
+  });
+
+  it("are none while it has no Service: one of its name is somebody else's", () => {
+    egresses.put(egress({}, []));
+    expect(gatewayAddresses()).toEqual([]);
+  });
+
+  it("are those that are left of it when it is gone", () => {
+    expect(gatewayAddresses()).toEqual(["192.0.2.1", "192.0.2.9"]);
+  });
+});
+
+describe("which gateways an Egress has", () => {
+  it.each<[string, StoredEgress | undefined, EndpointSlice | undefined, boolean]>([
+    ["is not known without a Service", egress({}, []), endpointSlice("other", ["192.0.2.9"]), false],
+    [
+      "is not known while its Service has no EndpointSlice",
+      egress({}, undefined, { serviceUID: OWN }),
+      undefined,
+      false,
+    ],
+    [
+      "is known when that is empty, as without replicas",
+      egress({}, undefined, { serviceUID: OWN }),
+      endpointSlice(OWN, []),
+      true,
+    ],
+    ["is known when it is gone, and no gateway is left", undefined, undefined, true],
+  ])("%s", (_, stored, slice, isKnown) => {
+    if (stored !== undefined) egresses.put(stored);
+    if (slice !== undefined) endpointSlices.put(slice);
+    expect(view.knowsGateways(NAT)).toBe(isKnown);
+  });
+});

@@ -1,0 +1,144 @@
+/** What the CNI plugin asks of the agent. */
+
+import { isDeepStrictEqual } from "node:util";
+import { FounatError } from "@egress-nat/founat";
+import { pause } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+import type { Adder } from "../client/adder.ts";
+import { clientConfig } from "../client/configuration.ts";
+import type { Leftovers } from "../client/leftovers.ts";
+import { sayLookalikes } from "../client/lookalikes.ts";
+import type { RecordPodEvent } from "../client/pod.ts";
+import type { ClientRegistry } from "../client/registry.ts";
+import type { Withdrawals } from "../client/withdrawals.ts";
+import { CniError, CniErrorCode } from "../cni/error.ts";
+import type { AddRequest, AgentRequest, CheckRequest } from "../cni/protocol.ts";
+import type { EgressView } from "../gateways/view.ts";
+import { recordId } from "../records/record-id.ts";
+import type { AgentMetrics } from "./metrics.ts";
+import type { PodNetworks } from "./netns.ts";
+
+/** How long an ADD waits for an agent that has just started. */
+const START_PATIENCE_MS = 10_000;
+
+/** How long DEL waits for gateways: below the plugin's own patience, and its success does not depend on it. */
+const WITHDRAW_PATIENCE_MS = 2_000;
+
+export interface RequestHandlerOptions {
+  /** Resolves when the agent knows the cluster. */
+  readonly started: Promise<void>;
+  readonly adder: Pick<Adder, "add">;
+  readonly registry: Pick<ClientRegistry, "get" | "owner" | "bury">;
+  readonly withdrawals: Pick<Withdrawals, "withdraw">;
+  readonly leftovers: Pick<Leftovers, "add">;
+  readonly view: EgressView;
+  readonly networks: Pick<PodNetworks, "check">;
+  readonly recordEvent: RecordPodEvent;
+  readonly metrics: Pick<AgentMetrics, "addSeconds" | "errors">;
+  readonly logger: Logger;
+}
+
+/** Handles requests: several at once, but a DEL ends the ADD of the same attachment. */
+export class RequestHandler {
+  readonly #options: RequestHandlerOptions;
+  readonly #additions = new Map<string, AbortController>();
+
+  constructor(options: RequestHandlerOptions) {
+    this.#options = options;
+  }
+
+  /** Whether an ADD of a client is under way. @param id of its record */
+  isAdding(id: string): boolean {
+    return this.#additions.has(id);
+  }
+
+  /** @throws CniError */
+  async handle(request: AgentRequest, signal: AbortSignal): Promise<void> {
+    try {
+      switch (request.operation) {
+        case "add":
+          return await this.#add(request, signal);
+        case "delete":
+          await Promise.all(request.records.map((record) => this.#delete(record)));
+          return;
+        case "check":
+          return await this.#check(request, signal);
+        case "mention":
+          return sayLookalikes(this.#options.recordEvent, request.pod, request.keys);
+      }
+    } catch (error) {
+      const code = error instanceof CniError ? error.code : CniErrorCode.tryAgainLater;
+      this.#options.metrics.errors.inc({ operation: request.operation, code: String(code) });
+      throw error;
+    }
+  }
+
+  async #add(request: AddRequest, signal: AbortSignal): Promise<void> {
+    const { adder, metrics } = this.#options;
+    await this.#awaitStart(signal);
+    const endTimer = metrics.addSeconds.startTimer();
+    const controller = new AbortController();
+    const record = recordId(request);
+    this.#additions.set(record, controller);
+    try {
+      await adder.add(request, AbortSignal.any([signal, controller.signal]));
+    } finally {
+      // Not that of a later one, which must hear of its own DEL.
+      if (this.#additions.get(record) === controller) this.#additions.delete(record);
+      endTimer();
+    }
+  }
+
+  async #delete(id: string): Promise<void> {
+    const { registry, withdrawals, leftovers, logger } = this.#options;
+    this.#additions.get(id)?.abort(new DOMException("the pod was deleted", "AbortError"));
+    const record = registry.bury(id);
+    if (record === undefined) return;
+    logger.info({ pod: record.pod, addresses: record.addresses }, "deleting a client");
+    leftovers.add(record);
+    await withdrawals.withdraw(record.addresses, WITHDRAW_PATIENCE_MS);
+  }
+
+  async #check(request: CheckRequest, signal: AbortSignal): Promise<void> {
+    const { registry, networks, view } = this.#options;
+    await this.#awaitStart(signal);
+    const record = registry.get(request.record);
+    if (record === undefined) return;
+    const owner = registry.owner(record.netns) ?? record;
+    const differences = [
+      ...addressDifferences(record.addresses, request.addresses),
+      ...(await networks.check(request.netns, clientConfig(owner, view)).catch(missingUplink)),
+    ];
+    if (differences.length === 0) return;
+    const { namespace, name } = record.pod;
+    throw new CniError(
+      CniErrorCode.differs,
+      `the network namespace of pod ${namespace}/${name} differs from what it should be: ${differences.join("; ")}`,
+      "the node agent repairs it within seconds; if not, its log says why",
+    );
+  }
+
+  async #awaitStart(signal: AbortSignal): Promise<void> {
+    const cancel = new AbortController();
+    const patience = pause(START_PATIENCE_MS, AbortSignal.any([signal, cancel.signal])).then(() => false);
+    const started = await Promise.race([this.#options.started.then(() => true), patience]);
+    cancel.abort();
+    if (started) return;
+    throw new CniError(
+      CniErrorCode.tryAgainLater,
+      "the node agent has not read the state of the cluster yet",
+      "it has just started, the API server does not answer, or no operator runs: kubectl describe of the agent's pod says which",
+    );
+  }
+}
+
+function addressDifferences(client: readonly string[], result: readonly string[]): string[] {
+  if (isDeepStrictEqual(client.toSorted(), result.toSorted())) return [];
+  return [`the client's addresses are ${client.join(", ")}, and those of prevResult ${result.join(", ")}`];
+}
+
+/** @throws what it was given, where that is of another kind */
+function missingUplink(err: unknown): readonly string[] {
+  if (err instanceof FounatError && err.code === "uplink-missing") return [err.message];
+  throw err;
+}

@@ -1,0 +1,103 @@
+/** `serve`: the node agent as a program. */
+
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { API_GROUP, CNI_PLUGIN, HEALTH_PORTS } from "@egress-nat/crds";
+import { HeartbeatProber } from "@egress-nat/founat";
+import {
+  createTransport,
+  EventRecorder,
+  loadCredentials,
+  NODE_RESOURCE,
+  ResourceClient,
+} from "@egress-nat/kube";
+import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
+import { z } from "zod";
+import type { RecordPodEvent } from "../client/pod.ts";
+import { Agent } from "./agent.ts";
+import { Binary } from "./installer/binary.ts";
+import { ConfigurationDirectory } from "./installer/configuration-directory.ts";
+import { NodeDirectories } from "./installer/environment.ts";
+import { Installer } from "./installer/installer.ts";
+import { InstallerMetrics } from "./installer/metrics.ts";
+import { nodeEvents } from "./installer/node-events.ts";
+import { KernelPodNetworks } from "./netns.ts";
+import { removeStartupTaint, TaintedNode } from "./startup-taint.ts";
+
+const Environment = NodeDirectories.extend({
+  NODE_NAME: z.string().describe("the node's name, by the downward API: spec.nodeName"),
+  POD_NAME: z.string().describe("the pod's name, by the downward API: metadata.name"),
+  POD_NAMESPACE: z.string().describe("the product's namespace, by the downward API: metadata.namespace"),
+  HEALTH_ADDRESS: z
+    .union([z.ipv4(), z.ipv6()])
+    .optional()
+    .describe(
+      "address to serve health and metrics on, from the chart's metrics.agentAddress; all addresses of the node where it is not set",
+    ),
+  STARTUP_TAINT: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("key of the taint to remove from the node: the chart's nodeAgent.startupTaint"),
+});
+
+/** In the image the plugin lies in a folder beside the bundle: see the Dockerfile. */
+const PLUGIN = fileURLToPath(new URL(`./cni/${CNI_PLUGIN}`, import.meta.url));
+
+export async function serve({ signal, logger }: ProgramContext): Promise<void> {
+  const environment = parseEnvironment(Environment);
+  const transport = createTransport({
+    credentials: await loadCredentials(),
+    logger,
+    userAgent: "egress-nat-node-agent",
+  });
+  const registry = createRegistry();
+  const events = new EventRecorder({
+    transport,
+    component: `${API_GROUP}/node-agent`,
+    instance: environment.POD_NAME,
+    logger,
+  });
+  const recordEvent: RecordPodEvent = (pod, event) =>
+    events.record({ regarding: { apiVersion: "v1", kind: "Pod", ...pod }, action: "AddClient", ...event });
+  const prober = new HeartbeatProber();
+  const agent = new Agent({
+    nodeName: environment.NODE_NAME,
+    namespace: environment.POD_NAMESPACE,
+    networks: new KernelPodNetworks(logger),
+    metrics: registry,
+    ...{ transport, prober, recordEvent, logger },
+  });
+  const installer = new Installer({
+    binary: new Binary(PLUGIN, join(environment.CNI_BIN_DIR, CNI_PLUGIN)),
+    configuration: new ConfigurationDirectory(environment.CNI_CONF_DIR),
+    directories: [environment.CNI_BIN_DIR, environment.CNI_CONF_DIR],
+    recordEvent: nodeEvents(events, environment.NODE_NAME),
+    metrics: new InstallerMetrics(registry),
+    logger,
+  });
+  const ready = () => {
+    const checks = [agent.check, installer.check];
+    return { ok: checks.every(({ ok }) => ok), reasons: checks.flatMap(({ reasons }) => reasons) };
+  };
+  const key = environment.STARTUP_TAINT;
+  const nodes = new ResourceClient(transport, NODE_RESOURCE, (raw) => TaintedNode.parse(raw));
+  const taint = { nodes, nodeName: environment.NODE_NAME, ready, logger };
+  const host = environment.HEALTH_ADDRESS;
+  const health = new HealthServer({
+    port: HEALTH_PORTS.nodeAgent,
+    ...(host !== undefined && { host }),
+    ...{ logger, registry, ready },
+  });
+  await health.start();
+  try {
+    await Promise.all([
+      agent.run(signal),
+      installer.run(signal),
+      key !== undefined && removeStartupTaint({ ...taint, key }, signal),
+    ]);
+  } finally {
+    await Promise.all([health.close(), prober.close(), events.close()]);
+    transport.close();
+  }
+}

@@ -1,0 +1,71 @@
+/** The EgressClientSlice of one Egress and this node, computed from the node's client records. */
+
+import {
+  API_GROUP,
+  API_VERSION,
+  EGRESS_LABEL,
+  EGRESS_RESOURCE,
+  type EgressClientSlice,
+  labelValue,
+  NODE_LABEL,
+  SLICE_RESOURCE,
+  type SliceClient,
+  sliceName,
+} from "@egress-nat/crds";
+import type { StoredEgress } from "../gateways/view.ts";
+import type { ClientRecord } from "../records/record.ts";
+
+/** An EgressClientSlice as the agent applies it. */
+export type DesiredSlice = Omit<EgressClientSlice, "metadata"> & {
+  readonly metadata: Omit<EgressClientSlice["metadata"], "uid" | "generation">;
+};
+
+/**
+ * The entries of a slice: one per pod, in an order that does not depend on when they were computed. A pod has the
+ * addresses of all its networks; of two sandboxes of one pod the later holds.
+ */
+export function sliceClients(records: Iterable<ClientRecord>): SliceClient[] {
+  const clients = new Map<string, SliceClient & { readonly containerId: string }>();
+  for (const { containerId, pod, addresses, addedAt } of [...records].sort(byAge)) {
+    const before = clients.get(pod.uid);
+    const others = before?.containerId === containerId ? before.addresses : [];
+    clients.set(pod.uid, { ...pod, addresses: [...others, ...addresses], addedAt, containerId });
+  }
+  return [...clients.values()]
+    .map(({ containerId: _, ...client }) => client)
+    .sort((a, b) => compare(a.uid, b.uid));
+}
+
+/** @param egress its owner: the slice is gone when the Egress is */
+export function desiredSlice(egress: StoredEgress, nodeName: string, clients: SliceClient[]): DesiredSlice {
+  const { namespace, name, uid } = egress.metadata;
+  return {
+    apiVersion: `${API_GROUP}/${API_VERSION}`,
+    kind: SLICE_RESOURCE.kind,
+    metadata: {
+      namespace,
+      name: sliceName(name, nodeName),
+      labels: { [EGRESS_LABEL]: labelValue(name), [NODE_LABEL]: labelValue(nodeName) },
+      ownerReferences: [
+        {
+          apiVersion: `${API_GROUP}/${API_VERSION}`,
+          kind: EGRESS_RESOURCE.kind,
+          name,
+          uid,
+          controller: true,
+        },
+      ],
+    },
+    nodeName,
+    clients,
+    clientCount: clients.length,
+  };
+}
+
+function byAge(a: ClientRecord, b: ClientRecord): number {
+  return compare(a.addedAt, b.addedAt);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

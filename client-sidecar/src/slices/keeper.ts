@@ -1,0 +1,72 @@
+/** Keeps this node's slices as the records say, whoever changes or deletes them. */
+
+import { EGRESS_LABEL, type EgressClientSlice } from "@egress-nat/crds";
+import { done, WorkQueue } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+import type { ClientRegistry } from "../client/registry.ts";
+import { egressKey } from "../gateways/view.ts";
+import type { EgressReference } from "../records/record.ts";
+import type { Tombstones } from "../records/tombstones.ts";
+import type { SliceWriter } from "./writer.ts";
+
+export interface SliceKeeperOptions {
+  readonly tombstones: Pick<Tombstones, "add">;
+  readonly registry: ClientRegistry;
+  readonly writer: Pick<SliceWriter, "write" | "isInOrder">;
+  readonly logger: Logger;
+}
+
+export class SliceKeeper {
+  readonly #options: SliceKeeperOptions;
+  readonly #queue: WorkQueue;
+
+  constructor(options: SliceKeeperOptions) {
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      concurrency: 4,
+      backoff: { baseMs: 200, maxMs: 15_000 },
+      onReport: ({ key, failure }) => {
+        if (failure === undefined) return;
+        options.logger.warn({ egress: key, err: failure.error }, "cannot write the slice, trying again");
+      },
+    });
+  }
+
+  /** Looks whether the slice of an Egress is in order. */
+  inspect(reference: EgressReference): void {
+    this.#queue.add(egressKey(reference));
+  }
+
+  /** Runs until the signal is aborted. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#queue.run(async (key) => {
+      const [namespace = "", name = ""] = key.split("/");
+      const reference = { namespace, name };
+      if (!this.#options.writer.isInOrder(reference)) await this.#options.writer.write(reference);
+      return done;
+    }, signal);
+  }
+
+  /**
+   * Makes tombstones of entries that have no record: of pods that ended while nobody could write it down, as when the node
+   * lost its power.
+   */
+  buryStrays(slices: readonly EgressClientSlice[]): void {
+    const { tombstones, registry, logger } = this.#options;
+    const held = new Set(registry.values().flatMap(({ addresses }) => addresses));
+    const strays = new Map<string, EgressReference[]>();
+    for (const slice of slices) {
+      for (const address of slice.clients.flatMap(({ addresses }) => addresses)) {
+        if (held.has(address)) continue;
+        strays.set(address, [...(strays.get(address) ?? []), egressOf(slice)]);
+      }
+    }
+    for (const [address, egresses] of strays) tombstones.add(address, egresses);
+    if (strays.size > 0) logger.info({ addresses: [...strays.keys()] }, "withdrawing clients that are gone");
+  }
+}
+
+/** The Egress that a slice belongs to. */
+export function egressOf({ metadata }: EgressClientSlice): EgressReference {
+  return { namespace: metadata.namespace, name: metadata.labels?.[EGRESS_LABEL] ?? "" };
+}

@@ -1,0 +1,151 @@
+/** Writes this node's EgressClientSlices. */
+
+import { isDeepStrictEqual } from "node:util";
+import { type EgressClientSlice, type SliceClient, sliceName } from "@egress-nat/crds";
+import { hasCode, type ResourceClient } from "@egress-nat/kube";
+import { egressKey, type StoredEgress } from "../gateways/view.ts";
+import type { ClientRecord, EgressReference } from "../records/record.ts";
+import { desiredSlice, sliceClients } from "./desired.ts";
+
+/** What gateways say over the heartbeat that they have applied. */
+export interface SliceVersion {
+  readonly uid: string;
+  /** Of the object; undefined once it is deleted. */
+  readonly generation: number | undefined;
+}
+
+export interface SliceWriterOptions {
+  readonly client: Pick<ResourceClient<EgressClientSlice>, "apply" | "delete">;
+  readonly nodeName: string;
+  /** The clients that a slice should hold. */
+  readonly clientsOf: (reference: EgressReference) => readonly ClientRecord[];
+  readonly egress: (reference: EgressReference) => StoredEgress | undefined;
+  /** The slice as last seen through a watch, perhaps late. */
+  readonly seen: (reference: EgressReference) => EgressClientSlice | undefined;
+}
+
+/** Of a slice whose UID nobody told: no gateway can say that it has let go of it, but all go with their Egress. */
+const UNKNOWN: SliceVersion = { uid: "", generation: Number.POSITIVE_INFINITY };
+
+const FIELD_MANAGER = "egress-nat-node-agent";
+
+/**
+ * Brings slices to what the records say. One write per slice is under way at a time, and whoever asks meanwhile shares
+ * the next one: a hundred pods that start together take a handful of writes.
+ */
+export class SliceWriter {
+  readonly #options: SliceWriterOptions;
+  readonly #running = new Map<string, Promise<SliceVersion | undefined>>();
+  readonly #queued = new Map<string, Promise<SliceVersion | undefined>>();
+  readonly #written = new Map<string, SliceVersion>();
+  /** Slices that a write may have made although its answer was lost. */
+  readonly #attempted = new Set<string>();
+
+  constructor(options: SliceWriterOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @returns the version that holds all records of the moment of this call; undefined where there is no slice
+   * @throws KubeError
+   */
+  write(reference: EgressReference): Promise<SliceVersion | undefined> {
+    const key = egressKey(reference);
+    const queued = this.#queued.get(key);
+    if (queued !== undefined) return queued;
+    const running = this.#running.get(key);
+    if (running === undefined) return this.#start(key, reference);
+    const next = running.then(ignore, ignore).then(() => {
+      this.#queued.delete(key);
+      return this.#start(key, reference);
+    });
+    this.#queued.set(key, next);
+    return next;
+  }
+
+  /** Whether a slice as seen is what it should be, or a write will make it so. */
+  isInOrder(reference: EgressReference): boolean {
+    const key = egressKey(reference);
+    if (this.#running.has(key) || this.#queued.has(key)) return true;
+    const seen = this.#options.seen(reference);
+    const clients = sliceClients(this.#options.clientsOf(reference));
+    if (seen === undefined) return clients.length === 0 || this.#options.egress(reference) === undefined;
+    return this.#isOutdated(key, seen) || holds(seen, clients);
+  }
+
+  #start(key: string, reference: EgressReference): Promise<SliceVersion | undefined> {
+    const running = this.#perform(key, reference).finally(() => this.#running.delete(key));
+    this.#running.set(key, running);
+    return running;
+  }
+
+  async #perform(key: string, reference: EgressReference): Promise<SliceVersion | undefined> {
+    const { egress, seen, clientsOf } = this.#options;
+    const owner = egress(reference);
+    const current = seen(reference);
+    const clients = sliceClients(clientsOf(reference));
+    if (owner === undefined) return this.#delete(key, reference, current);
+    if (current !== undefined && !this.#isOutdated(key, current) && isSame(current, owner, clients)) {
+      return versionOf(current);
+    }
+    // One that was never there need not be made to say that it is empty. One that was stays: gateways answer with its
+    // generation, and "applied" is a surer sign than "unknown" that they have let go of its last client.
+    const exists = current !== undefined || this.#attempted.has(key);
+    if (clients.length === 0 && !exists) return undefined;
+    return this.#apply(key, owner, clients);
+  }
+
+  async #apply(key: string, owner: StoredEgress, clients: SliceClient[]): Promise<SliceVersion> {
+    const { client, nodeName } = this.#options;
+    const slice = desiredSlice(owner, nodeName, clients);
+    this.#attempted.add(key);
+    // Nobody else has a say in this object: what another manager wrote into it goes.
+    const written = await client.apply(slice, { fieldManager: FIELD_MANAGER, force: true });
+    const version = versionOf(written);
+    this.#written.set(key, version);
+    return version;
+  }
+
+  async #delete(
+    key: string,
+    { namespace, name }: EgressReference,
+    current: EgressClientSlice | undefined,
+  ): Promise<SliceVersion | undefined> {
+    const { client, nodeName } = this.#options;
+    const last = this.#written.get(key) ?? (current && versionOf(current));
+    if (last === undefined && !this.#attempted.has(key)) return undefined;
+    try {
+      await client.delete({ namespace, name: sliceName(name, nodeName) });
+    } catch (error) {
+      if (!hasCode(error, "NotFound")) throw error;
+    }
+    if (last === undefined) return UNKNOWN;
+    const version = { uid: last.uid, generation: undefined };
+    this.#written.set(key, version);
+    return version;
+  }
+
+  /** A watch is late: what it showed last may be older than what this process has written since. */
+  #isOutdated(key: string, { metadata }: EgressClientSlice): boolean {
+    const written = this.#written.get(key);
+    if (written === undefined) return false;
+    if (written.uid !== metadata.uid) return written.generation !== undefined;
+    return written.generation === undefined || metadata.generation < written.generation;
+  }
+}
+
+function isSame(slice: EgressClientSlice, owner: StoredEgress, clients: readonly SliceClient[]): boolean {
+  const isOwned = slice.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
+  return isOwned && holds(slice, clients);
+}
+
+/** Earlier releases did not write how many clients there are. */
+function holds(slice: EgressClientSlice, clients: readonly SliceClient[]): boolean {
+  return slice.clientCount === clients.length && isDeepStrictEqual(slice.clients, clients);
+}
+
+function versionOf({ metadata }: EgressClientSlice): SliceVersion {
+  return { uid: metadata.uid, generation: metadata.generation };
+}
+
+function ignore(): void {}
