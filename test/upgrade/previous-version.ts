@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,12 +9,9 @@ const ROOT = join(import.meta.dirname, "../..");
 /** Where npm links the workspaces. */
 const SCOPE = "@egress-nat";
 
-/** A program that prints them as JSON. @param module of the checkout */
-const printImages = (module: string) =>
-  `import { imageTarballs } from "./${module}"; console.log(JSON.stringify(await imageTarballs()));`;
-
-/** The module that makes images: of today's commits, and of those without tools/. */
-const MODULES = ["tools/images/index.ts", "test/images/index.ts"];
+/** A program that prints them as JSON. */
+const PRINT_IMAGES =
+  'import { imageTarballs } from "./tools/images/index.ts"; console.log(JSON.stringify(await imageTarballs()));';
 
 const Tarballs = z.array(z.object({ name: z.string(), file: z.string(), digest: z.string() }));
 
@@ -56,8 +52,7 @@ export class PreviousVersion implements AsyncDisposable {
     );
     if (theirs === ours) await this.#linkDependencies();
     else await execa("npm", ["ci", "--ignore-scripts"], { cwd: this.#folder });
-    const [module = ""] = MODULES.filter((path) => existsSync(join(this.#folder, path)));
-    const program = ["--input-type=module", "--eval", printImages(module)];
+    const program = ["--input-type=module", "--eval", PRINT_IMAGES];
     const { stdout } = await execa("node", ["--conditions=source", ...program], {
       cwd: this.#folder,
       preferLocal: true,
