@@ -3,12 +3,12 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
+import { ROOT } from "@egress-nat/test/docs/markdown";
 import { execa } from "execa";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import ts from "typescript";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ROOT } from "../../test/docs/markdown.ts";
 import { installTarball, packFounat, writeReadmeExample } from "./testing/package.ts";
 import { publicApi } from "./testing/public-api.ts";
 

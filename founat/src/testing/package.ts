@@ -1,7 +1,7 @@
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fencesIn, ROOT } from "@egress-nat/test/docs/markdown";
 import { execa } from "execa";
-import { fencesIn, ROOT } from "../../../test/docs/markdown.ts";
 
 /** What a stranger's npm and Node know nothing of. */
 const STRANGERS = { NODE_OPTIONS: "" };
