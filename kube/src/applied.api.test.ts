@@ -2,22 +2,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 
 import { type AppliedOptions, isApplied, withDigest } from "./applied.ts";
 import { createTransport } from "./https-transport.ts";
 import { loadCredentials } from "./load-credentials.ts";
-import { type KubeObject, type Resource, resourcePath } from "./resource.ts";
+import { type KubeObject, namespacedResource, resourcePath } from "./resource.ts";
 import { ResourceClient } from "./resource-client.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import type { Transport } from "./transport.ts";
 
-const APPS = { group: "apps", version: "v1", namespaced: true };
-const CORE = { group: "", version: "v1", namespaced: true };
-const DEPLOYMENT: Resource = { ...APPS, plural: "deployments", kind: "Deployment" };
-const SERVICE: Resource = { ...CORE, plural: "services", kind: "Service" };
-const ROLE: Resource = {
-  group: "rbac.authorization.k8s.io",
-  version: "v1",
-  plural: "roles",
-  kind: "Role",
-  namespaced: true,
-};
+const DEPLOYMENT = namespacedResource("apps/v1", "deployments", "Deployment");
+const SERVICE = namespacedResource("v1", "services", "Service");
+const ROLE = namespacedResource("rbac.authorization.k8s.io/v1", "roles", "Role");
 
 const options: AppliedOptions = { fieldManager: "gardener", annotation: "garden.example.com/applied" };
 const metadata = { namespace: "default", name: "applied" };

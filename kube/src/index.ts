@@ -37,6 +37,7 @@ export {
   type ObjectMeta,
   type OwnerReference,
   objectKey,
+  POD_RESOURCE,
   type Resource,
   resourcePath,
 } from "./resource.ts";

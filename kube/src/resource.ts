@@ -67,6 +67,7 @@ export function objectKey(object: { metadata: { name: string; namespace?: string
 
 export const NODE_RESOURCE = clusterResource("v1", "nodes", "Node");
 export const NAMESPACE_RESOURCE = clusterResource("v1", "namespaces", "Namespace");
+export const POD_RESOURCE = namespacedResource("v1", "pods", "Pod");
 export const CONFIG_MAP_RESOURCE = namespacedResource("v1", "configmaps", "ConfigMap");
 
 /** Leases, by which programs agree on a leader. */

@@ -9,6 +9,7 @@ import { type RangesBySource, rangesBySource } from "./cluster-ranges/ranges.ts"
 import { clusterRangesReconciler } from "./cluster-ranges/reconcile.ts";
 import { type EgressLeadOptions, reconcileEgresses } from "./egress/controller.ts";
 import { DefinitionsCheck } from "./installation/definitions.ts";
+import { LEASE } from "./lease.ts";
 import type { OperatorMetrics } from "./metrics.ts";
 import { orphanReconciler } from "./slices/orphans.ts";
 import { CLUSTER_RANGES, type Controllers, watchCaches } from "./watches.ts";
@@ -36,7 +37,6 @@ export interface ClusterNetworks {
   readonly serviceAddresses: boolean;
 }
 
-const LEASE = "egress-nat-operator";
 const COMPONENT = "coil.cybozu.com/egress-nat-operator";
 
 const CONCURRENCY = 8;

@@ -20,6 +20,7 @@ import {
   ENDPOINT_SLICE_RESOURCE,
   loadCredentials,
   NAMESPACE_RESOURCE,
+  POD_RESOURCE,
   ResourceClient,
   resourcePath,
   type Transport,
@@ -40,7 +41,6 @@ import { Agent } from "./agent.ts";
 
 const NODE = "node-1";
 const ACKNOWLEDGE_DEADLINE_MS = 3_000;
-const POD_RESOURCE = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
 const GATEWAY = "198.51.100.1";
 const OTHER_GATEWAY = "198.51.100.2";
 

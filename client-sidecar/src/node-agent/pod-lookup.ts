@@ -1,11 +1,9 @@
 /** The one question that the agent asks about pods, where the container runtime says too little of one. */
 
-import { hasCode, ResourceClient, type Transport } from "@egress-nat/kube";
+import { hasCode, POD_RESOURCE, ResourceClient, type Transport } from "@egress-nat/kube";
 import { z } from "zod";
 import { CniError, CniErrorCode } from "../cni/error.ts";
 import type { PodReference } from "../cni/invocation.ts";
-
-const POD_RESOURCE = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true } as const;
 
 const Pod = z.object({
   metadata: z.object({

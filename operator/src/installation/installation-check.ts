@@ -11,11 +11,11 @@ import {
 } from "@egress-nat/kube";
 import { type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { z } from "zod";
+import { LEASE } from "../lease.ts";
 import { daemonSetProgress } from "./daemon-set.ts";
 import { definitionProblems } from "./definitions.ts";
 
 const NODE_AGENT = "egress-nat-node-agent";
-const LEASE = "egress-nat-operator";
 
 const Lease = z.object({ spec: z.object({ holderIdentity: z.string().default("") }).prefault({}) });
 

@@ -1,16 +1,14 @@
 /** The API as an earlier release, or another product, has it: with less in its CustomResourceDefinition of Egresses. */
 
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
-import { KubeError, type Resource, resourcePath, type Transport } from "@egress-nat/kube";
+import { clusterResource, KubeError, resourcePath, type Transport } from "@egress-nat/kube";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 
-const DEFINITION: Resource = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  plural: "customresourcedefinitions",
-  kind: "CustomResourceDefinition",
-  namespaced: false,
-};
+const DEFINITION = clusterResource(
+  "apiextensions.k8s.io/v1",
+  "customresourcedefinitions",
+  "CustomResourceDefinition",
+);
 
 const SCHEMA = "/spec/versions/0/schema/openAPIV3Schema/properties";
 

@@ -3,7 +3,7 @@ import {
   createTransport,
   type KubeObject,
   loadCredentials,
-  type Resource,
+  POD_RESOURCE,
   ResourceClient,
 } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
@@ -14,8 +14,6 @@ import { inParallel } from "../in-parallel.ts";
 // Runs in the network namespace of a cluster: `node crowd.ts KUBECONFIG slices|pods COUNT` makes that many objects.
 // kubectl would take minutes: it makes one after another.
 
-const POD: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
-
 const CLIENTS_PER_SLICE = 100;
 const PARALLEL = 16;
 
@@ -23,7 +21,7 @@ const [kubeconfig, kind, count] = process.argv.slice(2);
 const logger = createLogger({ name: "crowd", level: "warn" });
 const transport = createTransport({ credentials: await loadCredentials({ kubeconfig }), logger });
 const slices = new ResourceClient(transport, SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw));
-const pods = new ResourceClient(transport, POD, (raw) => raw as KubeObject & { spec: unknown });
+const pods = new ResourceClient(transport, POD_RESOURCE, (raw) => raw as KubeObject & { spec: unknown });
 
 const create = {
   slices: (index: number) => slices.create(newSlice(index)),
