@@ -15,6 +15,7 @@ import { egress } from "../testing/egress.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
 import { locationsIn } from "../testing/locations.ts";
 import { Adder } from "./adder.ts";
+import { Lives } from "./lives.ts";
 import type { RecordPodEvent } from "./pod.ts";
 import { ClientRegistry } from "./registry.ts";
 
@@ -58,11 +59,15 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
     clusterRanges: [],
   };
   const recordEvent = vi.fn<RecordPodEvent>();
-  const shared = { registry, view, networks, recordEvent, metrics, logger };
+  const lives = new Lives({
+    ...{ registry, networks, logger },
+    leftovers: { add: () => undefined },
+    withdrawals: { scan: () => void release() },
+  });
+  const shared = { registry, view, networks, lives, recordEvent, metrics, logger };
   const adder = new Adder({
     ...{ ...shared, state },
-    withdrawals: { scan: () => void release() },
-    writer: {
+    slices: {
       write: async () => {
         await write();
         return { uid: "slice", generation: 1 };
@@ -76,7 +81,6 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
     ...{ ...shared, adder },
     started: Promise.resolve(),
     withdrawals: { withdraw: release },
-    leftovers: { add: () => undefined },
   });
   return { networks, registry, recordEvent, handler };
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import {
-  type EgressFacts,
   type EgressView,
   type Gateway,
   parseStoredEgress,
@@ -8,15 +7,8 @@ import {
 } from "../gateways/view.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
-import {
-  assertUsable,
-  clientConfig,
-  parseClientAnnotations,
-  recordEgress,
-  refusedEgresses,
-} from "./configuration.ts";
+import { clientConfig, recordEgress, refusedEgresses } from "./configuration.ts";
 
-const NAT = { namespace: "internet", name: "nat" };
 const READY: Gateway = {
   name: "nat-1",
   addresses: ["10.244.1.7", "fd00:244:1::7"],
@@ -47,92 +39,7 @@ function notUnderstood(status: object = {}): StoredEgress {
   });
 }
 
-describe("annotations", () => {
-  it("name Egresses in their order, each once", () => {
-    expect(
-      parseClientAnnotations({
-        "egress.coil.cybozu.com/office": "vpn, nat,vpn",
-        "example.com/other": "x",
-        "egress.coil.cybozu.com/internet": "nat",
-      }),
-    ).toEqual([{ namespace: "office", name: "vpn" }, { namespace: "office", name: "nat" }, NAT]);
-  });
-
-  it.each([
-    ["egress.coil.cybozu.com/internet", ""],
-    ["egress.coil.cybozu.com/internet", "nat,"],
-    ["egress.coil.cybozu.com/internet", "Nat"],
-    ["egress.coil.cybozu.com/internet", "a b"],
-    ["egress.coil.cybozu.com/internet", "-nat"],
-    ["egress.coil.cybozu.com/", "nat"],
-    ["egress.coil.cybozu.com/a/b", "nat"],
-  ])("%s: %j are refused, with the right way to write them", (key, value) => {
-    expect(() => parseClientAnnotations({ [key]: value })).toThrow(
-      expect.objectContaining({
-        code: 100,
-        details: expect.stringMatching(/write egress\.coil\.cybozu\.com\/<namespace/),
-      }),
-    );
-  });
-});
-
 const BOUNDED = { allowedNamespaces: { matchLabels: { egress: "allowed" } } };
-
-describe("an Egress is usable", () => {
-  const both = ["10.244.0.5", "fd00:244::5"];
-  const dual = { destinations: ["0.0.0.0/0", "::/0"] };
-
-  it.each<[string, EgressFacts, readonly Gateway[], readonly string[]]>([
-    ["with a ready gateway", egress(), [READY], both],
-    ["with a gateway that only drains, as with kube-proxy", egress(), [DRAINING], both],
-    ["for one family of a dual-stack pod", egress(dual), [READY], both],
-    ["for a pod of one of its families", egress(dual), [READY], ["10.244.0.5"]],
-    [
-      "for a namespace that it allows",
-      egress(BOUNDED, undefined, { allowedNamespaces: ["apps"] }),
-      [READY],
-      both,
-    ],
-    ["without a gateway, when it says so", egress({ clientStartup: "Immediate" }, []), [], both],
-  ])("%s", (_, object, gateways, addresses) => {
-    expect(() => assertUsable(NAT, object, gateways, "apps", addresses)).not.toThrow();
-  });
-
-  it.each<[string, StoredEgress | undefined, readonly Gateway[], readonly string[], number, RegExp]>([
-    ["does not exist", undefined, [], both, 11, /internet\/nat does not exist/],
-    [
-      "is not understood",
-      notUnderstood(),
-      [READY],
-      both,
-      11,
-      /internet\/nat is not understood by this release: spec\.destinations\[0\]: "192.0.2.0\/33" is not a CIDR/,
-    ],
-    [
-      "does not allow the pod's namespace",
-      egress(BOUNDED, undefined, { allowedNamespaces: ["payments"] }),
-      [READY],
-      both,
-      11,
-      /pods of namespace apps may not use Egress internet\/nat/,
-    ],
-    ["has no gateway", egress(), [], both, 11, /no gateway that is ready/],
-    ["has only dead gateways", egress(), [DEAD], both, 11, /no gateway that is ready/],
-    ["has no Service yet", egress({}, []), [READY], both, 11, /no gateway that is ready/],
-    [
-      "has another family",
-      egress(),
-      [READY],
-      ["fd00:244::5"],
-      100,
-      /only ipv4 destinations, but the pod has only ipv6/,
-    ],
-  ])("but not when it %s", (_, object, gateways, addresses, code, message) => {
-    const check = () => assertUsable(NAT, object, gateways, "apps", addresses);
-    expect(check).toThrow(message);
-    expect(check).toThrow(expect.objectContaining({ code, details: expect.any(String) }));
-  });
-});
 
 describe("a client's configuration", () => {
   it("sends to the Service, and takes from it and from every gateway that may still send", () => {

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { ClientRecord } from "../records/record.ts";
 import { parseRecordId } from "../records/record-id.ts";
+import type { ClientRecord } from "../records/schema.ts";
 import { agentMetrics } from "../testing/agent-metrics.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";

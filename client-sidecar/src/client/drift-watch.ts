@@ -6,10 +6,10 @@
 import type { NetnsWatch, Refusals } from "@egress-nat/founat";
 import { Backoff, done, type Outcome, pause, requeueAfter, WorkQueue } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
-import type { AgentMetrics } from "../node-agent/metrics.ts";
-import type { PodNetworks } from "../node-agent/netns.ts";
-import type { ClientRecord } from "../records/record.ts";
-import { type Attachment, recordId } from "../records/record-id.ts";
+import { recordId } from "../records/record-id.ts";
+import type { Attachment, ClientRecord } from "../records/schema.ts";
+import type { ClientMetrics } from "./metrics.ts";
+import type { PodNetworks } from "./networks.ts";
 import type { Reapplier } from "./reapplier.ts";
 import { RefusalIncreases } from "./refusal-increases.ts";
 
@@ -35,7 +35,7 @@ export interface DriftWatchOptions {
   readonly networks: Pick<PodNetworks, "openWatch">;
   /** Compares and repairs. */
   readonly reapplier: Pick<Reapplier, "reapply" | "isIdle">;
-  readonly metrics: { readonly refusedPackets: Pick<AgentMetrics["refusedPackets"], "inc"> };
+  readonly metrics: { readonly refusedPackets: Pick<ClientMetrics["refusedPackets"], "inc"> };
   readonly logger: Logger;
 }
 

@@ -2,8 +2,8 @@
 
 import { done, type Outcome, requeueAfter, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
-import type { PodNetworks } from "../node-agent/netns.ts";
-import type { ClientRecord } from "../records/record.ts";
+import type { ClientRecord } from "../records/schema.ts";
+import type { PodNetworks } from "./networks.ts";
 import type { ClientRegistry } from "./registry.ts";
 
 /** The runtime goes on to the plugins before this one, which take the interface away; most remove the namespace then. */

@@ -1,6 +1,7 @@
 /** Annotations that look as if they were meant for this product, and are none that it understands. */
 
 import { API_GROUP, CLIENT_ANNOTATION_PREFIX, GATEWAY_ANNOTATION } from "@egress-nat/crds/names";
+import type { PodReference, RecordPodEvent } from "./pod.ts";
 
 /** In more parts than it may have slips: one of them is whole in whatever is to be compared letter by letter. */
 const PARTS = ["egres", "s.coil", ".cyboz", "u.com"] as const;
@@ -41,4 +42,17 @@ function distance(a: string, b: string): number {
     row = next;
   }
   return row.at(-1) ?? 0;
+}
+
+/**
+ * Says on a pod that some of its annotations look as if they were meant for this product, and have no effect.
+ *
+ * @param keys of those annotations
+ */
+export function sayLookalikes(recordEvent: RecordPodEvent, pod: PodReference, keys: readonly string[]): void {
+  if (keys.length === 0) return;
+  const message =
+    `an annotation that looks like one of egress-nat, and has no effect: ${keys.join(", ")}; ` +
+    `write ${CLIENT_ANNOTATION_PREFIX}<namespace of the Egress>: <name>[,<name>...], and create the pod again`;
+  recordEvent(pod, { type: "Warning", reason: "AnnotationNotUnderstood", message });
 }

@@ -1,4 +1,10 @@
-import type { PodReference } from "../cni/invocation.ts";
+/** Pods, as the container runtime names them, and what people are told of them. */
+
+export interface PodReference {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid?: string;
+}
 
 /** Something that a person who looks at a pod wants to know. */
 export interface PodEvent {

@@ -5,11 +5,12 @@ import type { ClientConfig, Difference } from "@egress-nat/founat";
 import { done, type Outcome, pause, WorkQueue, type WorkReport } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { EgressView } from "../gateways/view.ts";
-import type { AgentMetrics } from "../node-agent/metrics.ts";
-import type { PodNetworks } from "../node-agent/netns.ts";
-import type { ClientRecord, EgressReference } from "../records/record.ts";
 import { recordId } from "../records/record-id.ts";
+import type { ClientRecord, EgressReference } from "../records/schema.ts";
 import { clientConfig, lastKnown, refusedEgresses } from "./configuration.ts";
+import type { Lives } from "./lives.ts";
+import type { ClientMetrics } from "./metrics.ts";
+import type { PodNetworks } from "./networks.ts";
 import type { RecordPodEvent } from "./pod.ts";
 import type { ClientRegistry } from "./registry.ts";
 import type { Withdrawals } from "./withdrawals.ts";
@@ -30,9 +31,10 @@ export interface ReapplierOptions {
   readonly registry: ClientRegistry;
   readonly view: EgressView;
   readonly networks: PodNetworks;
+  readonly lives: Pick<Lives, "happened">;
   readonly withdrawals: Pick<Withdrawals, "scan">;
   readonly recordEvent: RecordPodEvent;
-  readonly metrics: Pick<AgentMetrics, "reapplied" | "driftRepairs">;
+  readonly metrics: Pick<ClientMetrics, "reapplied" | "driftRepairs">;
   readonly logger: Logger;
 }
 
@@ -83,12 +85,12 @@ export class Reapplier {
 
   /** Buries clients whose pods are gone without a DEL: a runtime that was reset runs none. */
   async sweep(): Promise<void> {
-    const { registry, networks, withdrawals, logger } = this.#options;
+    const { registry, networks, lives, withdrawals, logger } = this.#options;
     for (const record of registry.values()) {
       const { netns, pod } = record;
       if (await networks.exists(netns)) continue;
       logger.info({ pod, netns }, "network namespace is gone, withdrawing its client");
-      registry.bury(recordId(record));
+      await lives.happened("vanished", record);
     }
     for (const id of this.#applied.keys()) if (registry.get(id) === undefined) this.#applied.delete(id);
     withdrawals.scan();

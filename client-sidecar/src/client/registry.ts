@@ -1,17 +1,19 @@
 /** The clients of this node: in memory for speed, in files for the next start of the agent. */
 
 import type { Logger } from "@egress-nat/program";
-import { egressKey } from "../gateways/view.ts";
+import { egressKey } from "../records/egress-key.ts";
 import type { NodeState } from "../records/node-state.ts";
-import type { ClientRecord, EgressReference } from "../records/record.ts";
 import { recordId } from "../records/record-id.ts";
-import { ClientRecordSchema } from "../records/schema.ts";
+import { ClientRecord, type EgressReference } from "../records/schema.ts";
+import type { Phase } from "./life.ts";
 
 /** Every change is in a file before it is here: whoever dies in between has told nobody yet. */
 export class ClientRegistry {
   readonly #state: NodeState;
   readonly #logger: Logger;
   readonly #records = new Map<string, ClientRecord>();
+  /** Ids of those that pods still wait for. */
+  readonly #adding = new Set<string>();
 
   constructor(state: NodeState, logger: Logger) {
     this.#state = state;
@@ -36,7 +38,7 @@ export class ClientRegistry {
 
   /** Forgets a client if the CNI plugin has buried it, because the agent was not there, or hung. */
   forgetBuried(id: string): void {
-    if (!this.#state.hasRecord(id)) this.#records.delete(id);
+    if (!this.#state.hasRecord(id)) this.#forget(id);
   }
 
   get(id: string): ClientRecord | undefined {
@@ -46,6 +48,22 @@ export class ClientRegistry {
   /** Whether a client is still the one that was added, and neither deleted nor added again since. */
   holds(record: ClientRecord): boolean {
     return this.#records.get(recordId(record))?.addedAt === record.addedAt;
+  }
+
+  /** In which phase of its life a client is. */
+  phase(record: ClientRecord): Phase {
+    if (!this.holds(record)) return "leaving";
+    return this.isAdding(recordId(record)) ? "adding" : "running";
+  }
+
+  /** @param id of the client's record */
+  isAdding(id: string): boolean {
+    return this.#adding.has(id);
+  }
+
+  /** Puts a client that is held into another phase. */
+  enter(record: ClientRecord, phase: Phase): void {
+    if (phase !== "adding" && this.holds(record)) this.#adding.delete(recordId(record));
   }
 
   /**
@@ -80,6 +98,7 @@ export class ClientRegistry {
     this.#trust(record);
     this.#state.writeRecord(record);
     this.#records.set(recordId(record), record);
+    this.#adding.add(recordId(record));
   }
 
   /** Changes what is kept of a client's Egresses; one that has been buried meanwhile stays so. */
@@ -99,8 +118,13 @@ export class ClientRegistry {
     const record = this.#records.get(id);
     if (record === undefined) return undefined;
     this.#state.removeRecord(id);
-    this.#records.delete(id);
+    this.#forget(id);
     return record;
+  }
+
+  #forget(id: string): void {
+    this.#records.delete(id);
+    this.#adding.delete(id);
   }
 
   #trust(client: ClientRecord): void {
@@ -113,7 +137,7 @@ export class ClientRegistry {
 
   #read(id: string): ClientRecord | undefined {
     try {
-      return ClientRecordSchema.parse(this.#state.readRecord(id));
+      return ClientRecord.parse(this.#state.readRecord(id));
     } catch (err) {
       // Its slice entries have no record then, and are withdrawn as those of any other pod that is gone.
       this.#logger.error({ err, record: id }, "cannot read the record of a client, dropping it");

@@ -1,7 +1,7 @@
 import { createLogger } from "@egress-nat/program";
 import { expect, test } from "vitest";
 import type { EgressFacts } from "../gateways/view.ts";
-import type { ClientRecord } from "../records/record.ts";
+import type { ClientRecord } from "../records/schema.ts";
 import { agentMetrics } from "../testing/agent-metrics.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
 import type { PodEvent } from "./pod.ts";

@@ -2,10 +2,11 @@
 
 import type { ClientConfig, SilentTunnel } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
-import { type EgressFacts, egressKey } from "../gateways/view.ts";
-import type { AgentMetrics } from "../node-agent/metrics.ts";
-import type { PodNetworks } from "../node-agent/netns.ts";
-import type { ClientRecord } from "../records/record.ts";
+import type { EgressFacts } from "../gateways/view.ts";
+import { egressKey } from "../records/egress-key.ts";
+import type { ClientRecord } from "../records/schema.ts";
+import type { ClientMetrics } from "./metrics.ts";
+import type { PodNetworks } from "./networks.ts";
 import type { RecordPodEvent } from "./pod.ts";
 
 const PROBE_TIMEOUT_MS = 2_000;
@@ -13,7 +14,7 @@ const PROBE_TIMEOUT_MS = 2_000;
 export interface TunnelProbeEffects {
   readonly networks: Pick<PodNetworks, "probe">;
   readonly recordEvent: RecordPodEvent;
-  readonly metrics: Pick<AgentMetrics, "tunnelProbes">;
+  readonly metrics: Pick<ClientMetrics, "tunnelProbes">;
   readonly logger: Logger;
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Answer } from "../gateways/acknowledgement.ts";
+import type { Answer } from "../gateways/health.ts";
 import type { Gateway } from "../gateways/view.ts";
 import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
@@ -40,7 +40,7 @@ beforeEach(() => {
   [gateways, knowsGateways, answer, written] = [[GATEWAY], true, "silent", []];
   withdrawals = new Withdrawals({
     ...{ tombstones, registry, logger },
-    writer: {
+    slices: {
       write: async () => {
         written.push(registry.values().map(({ containerId }) => containerId));
         return { uid: "slice", generation: 2 };

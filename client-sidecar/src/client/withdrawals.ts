@@ -2,11 +2,13 @@
 
 import { done, type Outcome, pause, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
-import { type Asker, holders } from "../gateways/acknowledgement.ts";
-import { type EgressView, egressKey } from "../gateways/view.ts";
-import type { EgressReference } from "../records/record.ts";
+import { holders } from "../gateways/acknowledgement.ts";
+import type { Asker } from "../gateways/health.ts";
+import type { EgressView } from "../gateways/view.ts";
+import { egressKey } from "../records/egress-key.ts";
+import type { EgressReference } from "../records/schema.ts";
 import type { Tombstones } from "../records/tombstones.ts";
-import type { SliceWriter } from "../slices/writer.ts";
+import type { Slices } from "./announcement.ts";
 import type { ClientRegistry } from "./registry.ts";
 
 const POLL_MS = 25;
@@ -18,7 +20,7 @@ const FAILURES_TO_WARN_OF = 3;
 export interface WithdrawalsOptions {
   readonly tombstones: Pick<Tombstones, "addresses" | "get" | "remove">;
   readonly registry: Pick<ClientRegistry, "forgetBuried">;
-  readonly writer: Pick<SliceWriter, "write">;
+  readonly slices: Slices;
   readonly view: Pick<EgressView, "gateways" | "knowsGateways">;
   readonly asker: Pick<Asker, "ask">;
   readonly logger: Logger;
@@ -90,8 +92,8 @@ export class Withdrawals {
 
   /** Brings a slice up to date and waits a while for its gateways. @returns those that may still trust who left it */
   async #holders(egress: EgressReference, until: AbortSignal): Promise<readonly string[]> {
-    const { writer, view, asker } = this.#options;
-    const version = await writer.write(egress);
+    const { slices, view, asker } = this.#options;
+    const version = await slices.write(egress);
     if (version === undefined) return [];
     let names: readonly string[];
     do {

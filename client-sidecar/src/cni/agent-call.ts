@@ -3,10 +3,6 @@ import { host } from "./host.ts";
 import { isObject } from "./json.ts";
 import type { AgentReply, AgentRequest } from "./protocol.ts";
 
-/** What to do where the agent is needed and not there. */
-export const AGENT_REMEDY =
-  "look at the agent of this node: kubectl get pods -A -o wide -l app.kubernetes.io/name=egress-nat,app.kubernetes.io/component=node-agent";
-
 /**
  * Asks the node agent.
  *

@@ -1,6 +1,7 @@
 /** The network configuration that the container runtime writes to the plugin's stdin. */
 
-import type { Attachment } from "../records/record-id.ts";
+import type { Annotations } from "../client/opt-in.ts";
+import type { Attachment } from "../records/schema.ts";
 import { podAddresses } from "./address.ts";
 import { CniError, CniErrorCode, messageOf } from "./error.ts";
 import { isObject, type JsonObject } from "./json.ts";
@@ -10,8 +11,6 @@ import { CURRENT_VERSION } from "./version.ts";
 
 /** The capability by which containerd and CRI-O hand a pod's annotations to a plugin. */
 export const ANNOTATIONS_CAPABILITY = "io.kubernetes.cri.pod-annotations";
-
-export type Annotations = Readonly<Record<string, string>>;
 
 /**
  * @throws CniError 6 when stdin is no JSON object

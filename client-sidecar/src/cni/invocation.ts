@@ -1,5 +1,6 @@
 /** The parameters of one execution of the plugin: CNI specification 1.1, section 2 "Parameters". */
 
+import type { PodReference } from "../client/pod.ts";
 import { CniError, CniErrorCode } from "./error.ts";
 import { isName, NAME_RULE } from "./name.ts";
 
@@ -8,13 +9,6 @@ export type Command = (typeof COMMANDS)[number];
 
 /** `CNI_*` variables, as the container runtime sets them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** The pod that the container runtime names in CNI_ARGS. */
-export interface PodReference {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid?: string;
-}
 
 /** Kernel: IFNAMSIZ, with the terminating zero. */
 const MAX_IFNAME_LENGTH = 15;

@@ -1,18 +1,16 @@
 /** The CNI plugin: decides from the configuration whether the pod concerns this product, and if so asks the node agent. */
 
-import {
-  AGENT_SOCKET,
-  CLIENT_ANNOTATION_PREFIX,
-  GATEWAY_ANNOTATION,
-  RUN_DIRECTORY,
-} from "@egress-nat/crds/names";
-import { assertFree } from "../client/free-address.ts";
+import { AGENT_SOCKET, CLIENT_ANNOTATION_PREFIX, RUN_DIRECTORY } from "@egress-nat/crds/names";
+import { ClientError } from "../client/error.ts";
+import { AGENT_REMEDY, heldAddress } from "../client/free-address.ts";
 import { isLookalike } from "../client/lookalike.ts";
-import { type Attachment, shortened } from "../records/record-id.ts";
+import { type Annotations, concerning } from "../client/opt-in.ts";
+import type { PodReference } from "../client/pod.ts";
+import { shortened } from "../records/record-id.ts";
+import type { Attachment } from "../records/schema.ts";
 import { StateFolder, type StateLocations } from "../records/state-folder.ts";
-import { AGENT_REMEDY, callAgent } from "./agent-call.ts";
+import { callAgent } from "./agent-call.ts";
 import {
-  type Annotations,
   configurationVersion,
   networkName,
   parseConfiguration,
@@ -26,7 +24,6 @@ import {
   assertPath,
   type Command,
   type Environment,
-  type PodReference,
   parseCommand,
   parseContainerId,
   parseIfname,
@@ -35,6 +32,7 @@ import {
 } from "./invocation.ts";
 import type { JsonObject } from "./json.ts";
 import type { AddRequest, AgentRequest } from "./protocol.ts";
+import { cniErrorOf } from "./refusal.ts";
 import { assertVersion, CURRENT_VERSION, SUPPORTED_VERSIONS } from "./version.ts";
 
 /** Above the agent's own deadline for gateways, below the two minutes that kubelet gives the runtime. */
@@ -129,7 +127,8 @@ class Plugin {
     const { value, addresses } = previousResult(this.#configuration);
     const pod = parsePod(this.#environment);
     const annotations = podAnnotations(this.#configuration);
-    assertFree(this.#state, { network, containerId, ifname }, addresses);
+    const held = heldAddress(this.#state, { network, containerId, ifname }, addresses);
+    if (held !== undefined) throw cniErrorOf(new ClientError(held));
     const concerns = annotations === undefined ? undefined : concerning(annotations);
     if (concerns !== undefined && Object.keys(concerns).length === 0) {
       this.#mention(pod, annotations);
@@ -285,15 +284,6 @@ class Plugin {
 function mayBeSame(a: Partial<Attachment>, b: Partial<Attachment>): boolean {
   return (["network", "containerId", "ifname"] as const).every(
     (key) => a[key] === undefined || b[key] === undefined || shortened(a[key]) === shortened(b[key]),
-  );
-}
-
-function concerning(annotations: Annotations): Annotations {
-  return Object.fromEntries(
-    Object.entries(annotations).filter(
-      ([key, value]) =>
-        key.startsWith(CLIENT_ANNOTATION_PREFIX) || (key === GATEWAY_ANNOTATION && value === "true"),
-    ),
   );
 }
 

@@ -1,20 +1,10 @@
 /** What the plugin and the node agent say to each other: one JSON object and a newline each way, on a unix socket. */
 
-import type { Annotations } from "./configuration.ts";
-import type { PodReference } from "./invocation.ts";
+import type { Candidate } from "../client/adder.ts";
+import type { PodReference } from "../client/pod.ts";
 
-export interface AddRequest {
+export interface AddRequest extends Candidate {
   readonly operation: "add";
-  /** `name` of the network configuration. */
-  readonly network: string;
-  readonly containerId: string;
-  readonly netns: string;
-  readonly ifname: string;
-  readonly pod: PodReference;
-  /** Canonical addresses of the pod. */
-  readonly addresses: readonly string[];
-  /** Those that concern this product; absent where the runtime does not pass any, so that the agent asks the API. */
-  readonly annotations?: Annotations;
 }
 
 interface DeleteRequest {

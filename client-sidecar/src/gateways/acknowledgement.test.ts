@@ -1,6 +1,7 @@
 import type { Clock } from "@egress-nat/kube";
 import { describe, expect, it } from "vitest";
-import { type Answer, Asker, awaitAcknowledgement, holders } from "./acknowledgement.ts";
+import { awaitAcknowledgement, holders } from "./acknowledgement.ts";
+import type { Answer, Asker } from "./health.ts";
 import type { Gateway } from "./view.ts";
 
 const VERSION = { uid: "slice", generation: 7 };
@@ -48,71 +49,40 @@ function wait(
 
 describe("waiting for gateways", () => {
   it.each<[string, Record<string, Answer[]>, object]>([
-    ["all have applied it", { a: ["applied"], b: ["applied"] }, { complete: true, applied: ["a", "b"] }],
+    ["all have applied it", { a: ["applied"], b: ["applied"] }, { decision: "start", leftOut: [] }],
     [
       "one takes its time",
       { a: ["applied"], b: ["behind", "behind", "applied"] },
-      { complete: true, applied: ["a", "b"] },
+      { decision: "start", leftOut: [] },
     ],
-    [
-      "one never answers",
-      { a: ["applied"], b: ["silent"] },
-      { complete: true, applied: ["a"], silent: ["b"] },
-    ],
+    ["one never answers", { a: ["applied"], b: ["silent"] }, { decision: "start", leftOut: ["b"] }],
     [
       "one answers late",
       { a: ["applied"], b: ["silent", "silent", "applied"] },
-      { complete: true, applied: ["a", "b"] },
+      { decision: "start", leftOut: [] },
     ],
     [
       "one has answered, and then loses a datagram",
       { a: ["applied"], b: ["behind", "silent", "applied"] },
-      { complete: true, applied: ["a", "b"] },
+      { decision: "start", leftOut: [] },
     ],
     [
       "one stays behind",
       { a: ["applied"], b: ["behind"] },
-      { complete: false, applied: ["a"], behind: ["b"] },
+      { decision: "refuse", cause: "behind", gateways: ["b"] },
     ],
-    ["none answers", { a: ["silent"] }, { complete: false, silent: ["a"] }],
-    ["there is none", {}, { complete: false, applied: [], behind: [], silent: [] }],
+    ["none answers", { a: ["silent"] }, { decision: "refuse", cause: "silent", gateways: ["a"] }],
+    ["there is none", {}, { decision: "refuse", cause: "none", gateways: [] }],
   ])("ends rightly when %s", async (_, script, result) => {
-    expect(await wait(script)).toMatchObject(result);
+    expect(await wait(script)).toEqual(result);
   });
 
   it("asks only those that are ready", async () => {
     const gateways = [gateway("a"), gateway("b", { ready: false })];
-    expect(await wait({ a: ["applied"], b: ["behind"] }, gateways)).toMatchObject({
-      complete: true,
-      applied: ["a"],
+    expect(await wait({ a: ["applied"], b: ["behind"] }, gateways)).toEqual({
+      decision: "start",
+      leftOut: [],
     });
-  });
-});
-
-describe("an answer", () => {
-  const answerOf = (values: Map<string, string> | undefined, generation: number | undefined) =>
-    new Asker({ prober: { probe: async () => values } }).ask(
-      gateway("a"),
-      { uid: "slice", generation },
-      signal,
-    );
-
-  it.each<[Map<string, string> | undefined, number | undefined, Answer]>([
-    [new Map([["slice", "7"]]), 7, "applied"],
-    [new Map([["slice", "10"]]), 9, "applied"],
-    [new Map([["slice", "6"]]), 7, "behind"],
-    [new Map([["other", "9"]]), 7, "behind"],
-    [new Map([["slice", "7"]]), undefined, "behind"],
-    [new Map(), undefined, "applied"],
-    [undefined, 7, "silent"],
-  ])("%j about generation %j means %s", async (values, generation, expected) => {
-    expect(await answerOf(values, generation)).toBe(expected);
-  });
-
-  it("of either family is enough", async () => {
-    const probe = async (address: string) => (address.includes(":") ? new Map([["slice", "7"]]) : undefined);
-    const dualStack = gateway("a", { addresses: ["192.0.2.1", "2001:db8::1"] });
-    expect(await new Asker({ prober: { probe } }).ask(dualStack, VERSION, signal)).toBe("applied");
   });
 });
 

@@ -1,32 +1,13 @@
-/** What the node agent knows of Egresses, their gateways and the cluster: its caches, read as one. */
+/** What the client side knows of Egresses, their gateways and the cluster. */
 
-import {
-  type ClusterRanges,
-  EGRESS_LABEL,
-  EgressSpec,
-  EgressStatus,
-  egressKeys,
-  type InvalidEgress,
-  isInvalid,
-  labelValue,
-  ObjectHead,
-  orInvalid,
-} from "@egress-nat/crds";
-import { type Endpoint, type EndpointSlice, isOfService, mergeEndpoints, type Store } from "@egress-nat/kube";
+import { EgressSpec, EgressStatus, type InvalidEgress, ObjectHead, orInvalid } from "@egress-nat/crds";
 import { z } from "zod";
-import type { EgressReference } from "../records/record.ts";
+import { type EgressReference, POLICY_FIELDS } from "../records/schema.ts";
 
 /** The part of an Egress that the agent keeps: it does not need the pod template, which may be long. */
 export const EgressFacts = z.object({
   metadata: ObjectHead,
-  spec: EgressSpec.pick({
-    destinations: true,
-    excludedDestinations: true,
-    allowedNamespaces: true,
-    originatingOnly: true,
-    fouSourcePortAuto: true,
-    clientStartup: true,
-  }),
+  spec: EgressSpec.pick({ ...POLICY_FIELDS, allowedNamespaces: true, clientStartup: true }),
   status: EgressStatus.pick({
     serviceIPs: true,
     serviceUID: true,
@@ -42,7 +23,12 @@ export type StoredEgress = EgressFacts | InvalidEgress;
 export const parseStoredEgress: (raw: unknown) => StoredEgress = orInvalid(EgressFacts);
 
 /** One gateway pod. */
-export type Gateway = Pick<Endpoint, "name" | "addresses" | "ready" | "serving">;
+export interface Gateway {
+  readonly name: string;
+  readonly addresses: readonly string[];
+  readonly ready: boolean;
+  readonly serving: boolean;
+}
 
 export interface EgressView {
   egress(reference: EgressReference): StoredEgress | undefined;
@@ -52,96 +38,4 @@ export interface EgressView {
   hasEgressIn(namespace: string): boolean;
   /** CIDRs of pods, Services and nodes. */
   readonly clusterRanges: readonly string[];
-}
-
-/** The caches of {@link CachedEgressView}. */
-export interface ViewedStores {
-  readonly egresses: Store<StoredEgress>;
-  readonly endpointSlices: Store<EndpointSlice>;
-  readonly clusterRanges: Store<ClusterRanges>;
-}
-
-/** "namespace/name": how an Egress is named to people, and in maps. */
-export function egressKey({ namespace, name }: EgressReference): string {
-  return `${namespace}/${name}`;
-}
-
-/** An {@link EgressView} over caches that reflectors fill. */
-export class CachedEgressView implements EgressView {
-  readonly #egresses: Store<StoredEgress>;
-  readonly #endpointSlices: Store<EndpointSlice>;
-  readonly #clusterRanges: Store<ClusterRanges>;
-  /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
-  #lastKnownRanges: readonly string[] | undefined;
-
-  constructor({ egresses, endpointSlices, clusterRanges }: ViewedStores) {
-    this.#egresses = egresses;
-    this.#endpointSlices = endpointSlices;
-    this.#clusterRanges = clusterRanges;
-    clusterRanges.onChange(({ type, object }) => {
-      if (type !== "deleted") this.#lastKnownRanges = object.data?.ranges ?? this.#lastKnownRanges;
-    });
-    egresses.addIndex("namespace", ({ metadata }) => [metadata.namespace]);
-    endpointSlices.addIndex("egress", egressKeys);
-  }
-
-  egress(reference: EgressReference): StoredEgress | undefined {
-    return this.#egresses.get(egressKey(reference));
-  }
-
-  gateways(reference: EgressReference): readonly Gateway[] {
-    return mergeEndpoints(this.#endpointSlicesOf(reference));
-  }
-
-  knowsGateways(reference: EgressReference): boolean {
-    // A Service without pods has an EndpointSlice that is empty. That of an Egress that is gone goes with it.
-    return this.egress(reference) === undefined || this.#endpointSlicesOf(reference).length > 0;
-  }
-
-  hasEgressIn(namespace: string): boolean {
-    return this.#egresses.byIndex("namespace", namespace).length > 0;
-  }
-
-  /** How many Egresses are not understood. */
-  get invalidEgresses(): number {
-    return this.#egresses.list().filter(isInvalid).length;
-  }
-
-  get knowsClusterRanges(): boolean {
-    return this.#lastKnownRanges !== undefined;
-  }
-
-  get clusterRanges(): readonly string[] {
-    if (this.#lastKnownRanges === undefined) throw new TypeError("the cluster's networks are not known yet");
-    return this.#lastKnownRanges;
-  }
-
-  onClusterRanges(listener: () => void): void {
-    this.#clusterRanges.onChange(listener);
-  }
-
-  /** @param listener is told which Egress changed, in its spec, its status or its gateways */
-  onChange(listener: (reference: EgressReference) => void): void {
-    this.#egresses.onChange(({ object }) => {
-      const { namespace, name } = object.metadata;
-      listener({ namespace, name });
-    });
-    this.#endpointSlices.onChange(({ object, previous }) => {
-      // The label holds the name itself: an Egress's name is never longer than a label may be.
-      for (const { metadata } of [object, ...(previous === undefined ? [] : [previous])]) {
-        const name = metadata.labels[EGRESS_LABEL];
-        if (name !== undefined) listener({ namespace: metadata.namespace, name });
-      }
-    });
-  }
-
-  #endpointSlicesOf({ namespace, name }: EgressReference): readonly EndpointSlice[] {
-    const egress = this.egress({ namespace, name });
-    const { serviceUID: uid, serviceIPs = [] } = egress?.status ?? {};
-    // An Egress whose Service is still to be made has no gateways, although a Service of somebody else may have its name.
-    if (egress !== undefined && uid === undefined && serviceIPs.length === 0) return [];
-    // An operator that is older than this agent does not say which Service it is, but its name.
-    const slices = this.#endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`);
-    return slices.filter((slice) => isOfService(slice, { name, uid }));
-  }
 }

@@ -10,11 +10,14 @@ import type { Registry } from "prom-client";
 import { Adder } from "../client/adder.ts";
 import { DriftWatch } from "../client/drift-watch.ts";
 import { Leftovers } from "../client/leftovers.ts";
+import { Lives } from "../client/lives.ts";
+import { ClientMetrics } from "../client/metrics.ts";
+import type { PodNetworks } from "../client/networks.ts";
 import type { RecordPodEvent } from "../client/pod.ts";
 import { Reapplier } from "../client/reapplier.ts";
 import { ClientRegistry } from "../client/registry.ts";
 import { Withdrawals } from "../client/withdrawals.ts";
-import { Asker } from "../gateways/acknowledgement.ts";
+import { Asker } from "../gateways/health.ts";
 import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
 import { NODE_LOCATIONS, type StateLocations } from "../records/state-folder.ts";
@@ -22,8 +25,6 @@ import { Tombstones } from "../records/tombstones.ts";
 import { egressOf, SliceKeeper } from "../slices/keeper.ts";
 import { SliceWriter } from "../slices/writer.ts";
 import { ClusterCache } from "./cluster-cache.ts";
-import { AgentMetrics } from "./metrics.ts";
-import type { PodNetworks } from "./netns.ts";
 import { podLookup } from "./pod-lookup.ts";
 import { RequestHandler } from "./requests.ts";
 import { AgentServer } from "./socket.ts";
@@ -75,7 +76,7 @@ export class Agent {
     const registry = new ClientRegistry(state, logger);
     this.#registry = registry;
     const tombstones = new Tombstones(state, logger);
-    const metrics = new AgentMetrics(options.metrics, {
+    const metrics = new ClientMetrics(options.metrics, {
       clients: () => registry.size,
       tombstones: () => tombstones.addresses().length,
       invalidEgresses: () => view.invalidEgresses,
@@ -89,25 +90,26 @@ export class Agent {
       seen: (reference) => cache.slice(reference),
     });
     const asker = new Asker(port === undefined ? { prober } : { prober, port });
-    const withdrawals = new Withdrawals({ tombstones, registry, writer, view, asker, logger });
+    const withdrawals = new Withdrawals({ tombstones, registry, slices: writer, view, asker, logger });
     this.#withdrawals = withdrawals;
     const leftovers = new Leftovers({ registry, networks, logger });
     this.#leftovers = leftovers;
-    const shared = { registry, view, networks, withdrawals, recordEvent, metrics, logger };
+    const lives = new Lives({ registry, networks, leftovers, withdrawals, logger });
+    const shared = { registry, view, networks, withdrawals, lives, recordEvent, metrics, logger };
     this.#reapplier = new Reapplier(shared);
     // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
     const added = {
-      values: () => registry.values().filter((one) => !this.#requests.isAdding(recordId(one))),
+      values: () => registry.values().filter((one) => !registry.isAdding(recordId(one))),
     };
     this.#driftWatch = new DriftWatch({ ...shared, registry: added, reapplier: this.#reapplier });
     this.#keeper = new SliceKeeper({ tombstones, registry, writer, logger });
     const adder = new Adder({
-      ...{ ...shared, state, writer, asker },
+      ...{ ...shared, state, slices: writer, asker },
       lookUpPod: podLookup(transport),
       reapply: (containerId) => this.#reapplier.reapply(containerId),
       ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
     });
-    this.#requests = new RequestHandler({ ...shared, adder, leftovers, started: this.#started.promise });
+    this.#requests = new RequestHandler({ ...shared, adder, started: this.#started.promise });
   }
 
   /** Whether it knows what it needs to serve clients. */

@@ -25,8 +25,9 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
-import { CachedEgressView, parseStoredEgress } from "../gateways/view.ts";
-import type { EgressReference } from "../records/record.ts";
+import { CachedEgressView } from "../gateways/cached-view.ts";
+import { parseStoredEgress } from "../gateways/view.ts";
+import type { EgressReference } from "../records/schema.ts";
 
 export interface ClusterCacheOptions {
   readonly transport: Transport;

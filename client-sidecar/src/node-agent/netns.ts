@@ -1,4 +1,4 @@
-/** The network namespaces of pods on this node: all that the agent does to the kernel goes through here. */
+/** The network namespaces of pods, by their files. */
 
 import { statfs } from "node:fs/promises";
 import {
@@ -8,7 +8,6 @@ import {
   kernelInNetns,
   type NetnsKernelOptions,
   type NetnsWatch,
-  type NetnsWatchOptions,
   openNetnsWatch,
   prepareGatewayNetns,
   type Repair,
@@ -17,6 +16,7 @@ import {
   type TunnelProbeOptions,
 } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
+import type { PodNetworks, PodNetworkWatchOptions } from "../client/networks.ts";
 import { Turns } from "./turns.ts";
 
 /** linux/magic.h NSFS_MAGIC: the file is a namespace, not the empty file that it was mounted on. */
@@ -25,34 +25,7 @@ const NSFS_MAGIC = 0x6e736673;
 /** A container's own /proc/sys is read-only; this mount of the host's shows, after setns(2), the pod's values. */
 const SYSCTL_ROOT = "/host/proc/sys";
 
-export type PodNetworkWatchOptions = Omit<NetnsWatchOptions, "sysctlRoot">;
-
-export interface PodNetworks {
-  /** As {@link apply}, sooner where the namespace was made just now. */
-  setUp(netns: string, config: ClientConfig): Promise<void>;
-  /** Brings a client's namespace to what the configuration says, by a diff. */
-  apply(netns: string, config: ClientConfig): Promise<Repair>;
-  /** @returns what differs, in words */
-  check(netns: string, config: ClientConfig): Promise<readonly string[]>;
-  /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */
-  probe(netns: string, config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]>;
-  /**
-   * Takes all that is ours out of a namespace that is nobody's.
-   *
-   * @param isFree asked when it is this call's turn: a client that came meanwhile keeps what it has
-   * @param uplink an interface without which nothing leaves the namespace: while it is there, all stays
-   * @returns whether nothing is left of a client that is gone
-   */
-  remove(netns: string, isFree: () => boolean, uplink?: string): Promise<boolean>;
-  /** Notices changes in namespaces, and what their guards refuse. */
-  openWatch(options: PodNetworkWatchOptions): NetnsWatch;
-  /** Lets a gateway's namespace forward packets. */
-  prepareGateway(netns: string): Promise<void>;
-  /** False only where it is certain that the namespace is gone. */
-  exists(netns: string): Promise<boolean>;
-}
-
-/** The real ones. One namespace is changed by one caller at a time. */
+/** One namespace is changed by one caller at a time. */
 export class KernelPodNetworks implements PodNetworks {
   readonly #logger: Logger;
   readonly #turns = new Turns();

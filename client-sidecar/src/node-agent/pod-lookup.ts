@@ -2,8 +2,8 @@
 
 import { hasCode, POD_RESOURCE, ResourceClient, type Transport } from "@egress-nat/kube";
 import { z } from "zod";
+import type { LookUpPod } from "../client/adder.ts";
 import { CniError, CniErrorCode } from "../cni/error.ts";
-import type { PodReference } from "../cni/invocation.ts";
 
 const Pod = z.object({
   metadata: z.object({
@@ -14,14 +14,7 @@ const Pod = z.object({
   }),
 });
 
-export interface PodFacts {
-  readonly uid: string;
-  readonly annotations: Readonly<Record<string, string>>;
-}
-
-/** @throws KubeError NotFound when the pod is gone; CniError where the agent may not ask, as is the chart's default */
-export type LookUpPod = (pod: PodReference, signal: AbortSignal) => Promise<PodFacts>;
-
+/** It throws KubeError NotFound where the pod is gone, and CniError where the agent may not ask, as is the chart's default. */
 export function podLookup(transport: Transport): LookUpPod {
   const client = new ResourceClient(transport, POD_RESOURCE, (raw) => Pod.parse(raw));
   return async ({ namespace, name }, signal) => {

@@ -1,13 +1,13 @@
 /** What the CNI plugin asks of the agent. */
 
-import { isDeepStrictEqual } from "node:util";
-import { FounatError } from "@egress-nat/founat";
 import { pause } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { Adder } from "../client/adder.ts";
-import { clientConfig } from "../client/configuration.ts";
-import type { Leftovers } from "../client/leftovers.ts";
-import { sayLookalikes } from "../client/lookalikes.ts";
+import { checkClient } from "../client/check.ts";
+import type { Lives } from "../client/lives.ts";
+import { sayLookalikes } from "../client/lookalike.ts";
+import type { ClientMetrics } from "../client/metrics.ts";
+import type { PodNetworks } from "../client/networks.ts";
 import type { RecordPodEvent } from "../client/pod.ts";
 import type { ClientRegistry } from "../client/registry.ts";
 import type { Withdrawals } from "../client/withdrawals.ts";
@@ -15,8 +15,7 @@ import { CniError, CniErrorCode } from "../cni/error.ts";
 import type { AddRequest, AgentRequest, CheckRequest } from "../cni/protocol.ts";
 import type { EgressView } from "../gateways/view.ts";
 import { recordId } from "../records/record-id.ts";
-import type { AgentMetrics } from "./metrics.ts";
-import type { PodNetworks } from "./netns.ts";
+import { asCniError } from "./cni-errors.ts";
 
 /** How long an ADD waits for an agent that has just started. */
 const START_PATIENCE_MS = 10_000;
@@ -28,13 +27,13 @@ export interface RequestHandlerOptions {
   /** Resolves when the agent knows the cluster. */
   readonly started: Promise<void>;
   readonly adder: Pick<Adder, "add">;
-  readonly registry: Pick<ClientRegistry, "get" | "owner" | "bury">;
+  readonly registry: Pick<ClientRegistry, "get" | "owner">;
+  readonly lives: Pick<Lives, "happened">;
   readonly withdrawals: Pick<Withdrawals, "withdraw">;
-  readonly leftovers: Pick<Leftovers, "add">;
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "check">;
   readonly recordEvent: RecordPodEvent;
-  readonly metrics: Pick<AgentMetrics, "addSeconds" | "errors">;
+  readonly metrics: Pick<ClientMetrics, "addSeconds" | "errors">;
   readonly logger: Logger;
 }
 
@@ -45,11 +44,6 @@ export class RequestHandler {
 
   constructor(options: RequestHandlerOptions) {
     this.#options = options;
-  }
-
-  /** Whether an ADD of a client is under way. @param id of its record */
-  isAdding(id: string): boolean {
-    return this.#additions.has(id);
   }
 
   /** @throws CniError */
@@ -66,7 +60,8 @@ export class RequestHandler {
         case "mention":
           return sayLookalikes(this.#options.recordEvent, request.pod, request.keys);
       }
-    } catch (error) {
+    } catch (failure) {
+      const error = asCniError(failure, request.operation === "add" ? request.pod : undefined);
       const code = error instanceof CniError ? error.code : CniErrorCode.tryAgainLater;
       this.#options.metrics.errors.inc({ operation: request.operation, code: String(code) });
       throw error;
@@ -90,32 +85,19 @@ export class RequestHandler {
   }
 
   async #delete(id: string): Promise<void> {
-    const { registry, withdrawals, leftovers, logger } = this.#options;
+    const { registry, lives, withdrawals, logger } = this.#options;
     this.#additions.get(id)?.abort(new DOMException("the pod was deleted", "AbortError"));
-    const record = registry.bury(id);
+    const record = registry.get(id);
     if (record === undefined) return;
     logger.info({ pod: record.pod, addresses: record.addresses }, "deleting a client");
-    leftovers.add(record);
+    await lives.happened("deleted", record);
     await withdrawals.withdraw(record.addresses, WITHDRAW_PATIENCE_MS);
   }
 
   async #check(request: CheckRequest, signal: AbortSignal): Promise<void> {
-    const { registry, networks, view } = this.#options;
     await this.#awaitStart(signal);
-    const record = registry.get(request.record);
-    if (record === undefined) return;
-    const owner = registry.owner(record.netns) ?? record;
-    const differences = [
-      ...addressDifferences(record.addresses, request.addresses),
-      ...(await networks.check(request.netns, clientConfig(owner, view)).catch(missingUplink)),
-    ];
-    if (differences.length === 0) return;
-    const { namespace, name } = record.pod;
-    throw new CniError(
-      CniErrorCode.differs,
-      `the network namespace of pod ${namespace}/${name} differs from what it should be: ${differences.join("; ")}`,
-      "the node agent repairs it within seconds; if not, its log says why",
-    );
+    const record = this.#options.registry.get(request.record);
+    if (record !== undefined) await checkClient(this.#options, record, request);
   }
 
   async #awaitStart(signal: AbortSignal): Promise<void> {
@@ -130,15 +112,4 @@ export class RequestHandler {
       "it has just started, the API server does not answer, or no operator runs: kubectl describe of the agent's pod says which",
     );
   }
-}
-
-function addressDifferences(client: readonly string[], result: readonly string[]): string[] {
-  if (isDeepStrictEqual(client.toSorted(), result.toSorted())) return [];
-  return [`the client's addresses are ${client.join(", ")}, and those of prevResult ${result.join(", ")}`];
-}
-
-/** @throws what it was given, where that is of another kind */
-function missingUplink(err: unknown): readonly string[] {
-  if (err instanceof FounatError && err.code === "uplink-missing") return [err.message];
-  throw err;
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { writeFileAtomically } from "./atomic-file.ts";
-import type { ClientRecord, TrustedAddress } from "./record.ts";
 import { recordId } from "./record-id.ts";
+import type { ClientRecord, TrustedAddress } from "./schema.ts";
 import { type Files, StateFolder, type StateLocations } from "./state-folder.ts";
 
 const FILES: Files = {

@@ -2,14 +2,7 @@
 
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
-
-/** One interface of one container in one network. */
-export interface Attachment {
-  /** `name` of the network configuration; absent where an earlier version has not kept it. */
-  readonly network?: string;
-  readonly containerId: string;
-  readonly ifname: string;
-}
+import type { Attachment } from "./schema.ts";
 
 /**
  * How much of a file's name (NAME_MAX: 255 bytes) a container's id or a network's name may take. With both, the interface

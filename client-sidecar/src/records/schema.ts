@@ -1,38 +1,67 @@
-/** What the agent reads back from its own files: parsed, as whatever comes from outside the process. */
+/** What the agent keeps in files: parsed when it is read back, as whatever comes from outside the process. */
 
 import { z } from "zod";
-import type { ClientRecord, TrustedAddress } from "./record.ts";
 
-const EgressReference = z.object({ namespace: z.string(), name: z.string() });
+const Texts = z.array(z.string()).readonly();
 
-export const ClientRecordSchema = z.object({
-  // Records of before the field was there have none.
-  network: z.string().exactOptional(),
-  containerId: z.string(),
-  netns: z.string(),
-  ifname: z.string(),
-  pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
-  addresses: z.array(z.string()),
-  addedAt: z.string(),
-  egresses: z.array(
-    EgressReference.extend({
-      destinations: z.array(z.string()),
-      // Records of before the field was there have none.
-      excludedDestinations: z.array(z.string()).default([]),
-      originatingOnly: z.boolean(),
-      fouSourcePortAuto: z.boolean(),
-    }),
-  ),
-}) satisfies z.ZodType<ClientRecord>;
+const reference = { namespace: z.string(), name: z.string() };
 
-export const TrustedAddressSchema = z
+const EgressReference = z.object(reference).readonly();
+export type EgressReference = z.infer<typeof EgressReference>;
+
+const policy = {
+  destinations: Texts,
+  excludedDestinations: Texts.default([]),
+  originatingOnly: z.boolean(),
+  fouSourcePortAuto: z.boolean(),
+};
+
+/** What a client's network namespace is made of, of an Egress. Whoever adds a field adds it here, and to `dataPathOf`. */
+export type EgressPolicy = Readonly<z.infer<z.ZodObject<typeof policy>>>;
+
+/** The names of its fields, in the form in which zod picks them. */
+export const POLICY_FIELDS = Object.fromEntries(Object.keys(policy).map((name) => [name, true])) as Readonly<
+  Record<keyof typeof policy, true>
+>;
+
+/** What is kept of an Egress with each of its clients, for the time when the Egress is gone, or not understood: what to guard. */
+export const RecordedEgress = z.object({ ...reference, ...policy }).readonly();
+export type RecordedEgress = z.infer<typeof RecordedEgress>;
+
+/** One client on this node; a pod that asks for an Egress is one by each of the networks that the plugin is chained in. */
+export const ClientRecord = z
+  .object({
+    /** `name` of the network configuration; records of before the field was there have none. */
+    network: z.string().exactOptional(),
+    containerId: z.string(),
+    netns: z.string(),
+    ifname: z.string(),
+    pod: z.object({ ...reference, uid: z.string() }).readonly(),
+    /** Canonical. */
+    addresses: Texts,
+    /** RFC 3339. */
+    addedAt: z.string(),
+    /** In the annotation's order. */
+    egresses: z.array(RecordedEgress).readonly(),
+  })
+  .readonly();
+export type ClientRecord = z.infer<typeof ClientRecord>;
+
+/** One interface of one container in one network. */
+export type Attachment = Pick<ClientRecord, "network" | "containerId" | "ifname">;
+
+/** An address that gateways of these Egresses may trust: given to no other pod until they have let go of it. */
+export const TrustedAddress = z
   .object({
     address: z.string(),
+    /** Id of the client's record; absent where only a slice tells that there was a client. */
     record: z.string().exactOptional(),
-    // Instead of it in files of an earlier version, whose records were named for their containers alone.
+    /** Instead of it in files of an earlier version, whose records were named for their containers alone. */
     containerId: z.string().exactOptional(),
-    egresses: z.array(EgressReference),
+    egresses: z.array(EgressReference).readonly(),
   })
-  .transform(({ containerId, record = containerId, ...rest }) =>
-    record === undefined ? rest : { ...rest, record },
-  ) satisfies z.ZodType<TrustedAddress>;
+  .transform(({ containerId, record = containerId, ...rest }) => ({
+    ...rest,
+    ...(record !== undefined && { record }),
+  }));
+export type TrustedAddress = Readonly<z.infer<typeof TrustedAddress>>;

@@ -1,7 +1,8 @@
 /** The node-local state that the CNI plugin and the node agent share, as far as both of them use it: plain files. */
 
 import { RUN_DIRECTORY, STATE_DIRECTORY } from "@egress-nat/crds/names";
-import { type Attachment, parseRecordId, shortened } from "./record-id.ts";
+import { parseRecordId, shortened } from "./record-id.ts";
+import type { Attachment } from "./schema.ts";
 
 export interface StateLocations {
   /** Gone after a reboot, as the pods are. */

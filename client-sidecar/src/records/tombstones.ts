@@ -1,10 +1,9 @@
 /** What is left of former clients: addresses that gateways may still trust. */
 
 import type { Logger } from "@egress-nat/program";
-import { egressKey } from "../gateways/view.ts";
+import { egressKey } from "./egress-key.ts";
 import type { NodeState } from "./node-state.ts";
-import type { EgressReference, TrustedAddress } from "./record.ts";
-import { TrustedAddressSchema } from "./schema.ts";
+import { type EgressReference, TrustedAddress } from "./schema.ts";
 
 /** The trusted addresses of which the client has no record any more. */
 export class Tombstones {
@@ -41,7 +40,7 @@ export class Tombstones {
 
   #read(address: string): TrustedAddress {
     try {
-      return TrustedAddressSchema.parse(this.#state.readTrusted(address));
+      return TrustedAddress.parse(this.#state.readTrusted(address));
     } catch (err) {
       // Slices hold what records say, and this address is in none: nothing is left to withdraw by name.
       this.#logger.error(

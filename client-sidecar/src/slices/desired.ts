@@ -13,7 +13,7 @@ import {
   sliceName,
 } from "@egress-nat/crds";
 import type { StoredEgress } from "../gateways/view.ts";
-import type { ClientRecord } from "../records/record.ts";
+import type { ClientRecord } from "../records/schema.ts";
 
 /** An EgressClientSlice as the agent applies it. */
 export type DesiredSlice = Omit<EgressClientSlice, "metadata"> & {

@@ -4,8 +4,8 @@ import { EGRESS_LABEL, type EgressClientSlice } from "@egress-nat/crds";
 import { done, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { ClientRegistry } from "../client/registry.ts";
-import { egressKey } from "../gateways/view.ts";
-import type { EgressReference } from "../records/record.ts";
+import { egressKey } from "../records/egress-key.ts";
+import type { EgressReference } from "../records/schema.ts";
 import type { Tombstones } from "../records/tombstones.ts";
 import type { SliceWriter } from "./writer.ts";
 

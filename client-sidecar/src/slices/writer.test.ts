@@ -1,8 +1,8 @@
 import { type EgressClientSlice, EgressClientSlice as Slice } from "@egress-nat/crds";
 import { KubeError } from "@egress-nat/kube";
 import { describe, expect, it } from "vitest";
-import { Asker } from "../gateways/acknowledgement.ts";
-import type { ClientRecord } from "../records/record.ts";
+import { Asker } from "../gateways/health.ts";
+import type { ClientRecord } from "../records/schema.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
 import { SliceWriter } from "./writer.ts";

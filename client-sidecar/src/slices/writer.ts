@@ -3,16 +3,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { type EgressClientSlice, type SliceClient, sliceName } from "@egress-nat/crds";
 import { hasCode, type ResourceClient } from "@egress-nat/kube";
-import { egressKey, type StoredEgress } from "../gateways/view.ts";
-import type { ClientRecord, EgressReference } from "../records/record.ts";
+import type { SliceVersion } from "../gateways/health.ts";
+import type { StoredEgress } from "../gateways/view.ts";
+import { egressKey } from "../records/egress-key.ts";
+import type { ClientRecord, EgressReference } from "../records/schema.ts";
 import { desiredSlice, sliceClients } from "./desired.ts";
-
-/** What gateways say over the heartbeat that they have applied. */
-export interface SliceVersion {
-  readonly uid: string;
-  /** Of the object; undefined once it is deleted. */
-  readonly generation: number | undefined;
-}
 
 export interface SliceWriterOptions {
   readonly client: Pick<ResourceClient<EgressClientSlice>, "apply" | "delete">;

@@ -1,4 +1,4 @@
-import type { ClientRecord } from "../records/record.ts";
+import type { ClientRecord } from "../records/schema.ts";
 
 /** A client of Egress internet/nat, with what a test cares about in place of the defaults. */
 export function clientRecord(fields: Partial<ClientRecord> = {}): ClientRecord {

@@ -7,7 +7,7 @@ import type {
   SilentTunnel,
   TunnelProbeOptions,
 } from "@egress-nat/founat";
-import type { PodNetworks, PodNetworkWatchOptions } from "../node-agent/netns.ts";
+import type { PodNetworks, PodNetworkWatchOptions } from "../client/networks.ts";
 import { Turns } from "../node-agent/turns.ts";
 
 /** Network namespaces that only remember what they were told to be; one is changed by one caller at a time. */

@@ -5,7 +5,7 @@ import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 const SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 
 /** What the agent counts; served on /metrics. */
-export class AgentMetrics {
+export class ClientMetrics {
   readonly addSeconds: Histogram;
   readonly acknowledgeSeconds: Histogram;
   readonly errors: Counter<"operation" | "code">;

@@ -2,7 +2,8 @@ import { type ClusterRanges, EGRESS_LABEL } from "@egress-nat/crds";
 import { EndpointSlice, Store } from "@egress-nat/kube";
 import { beforeEach, describe, expect, it } from "vitest";
 import { egress } from "../testing/egress.ts";
-import { CachedEgressView, type StoredEgress } from "./view.ts";
+import { CachedEgressView } from "./cached-view.ts";
+import type { StoredEgress } from "./view.ts";
 
 const NAT = { namespace: "internet", name: "nat" };
 const OWN = "service-uid";

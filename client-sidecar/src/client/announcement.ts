@@ -1,0 +1,86 @@
+/** Making a client known to the gateways of an Egress before its pod starts. */
+
+import { awaitAcknowledgement } from "../gateways/acknowledgement.ts";
+import type { Asker, SliceVersion } from "../gateways/health.ts";
+import type { Verdict } from "../gateways/verdict.ts";
+import type { EgressFacts, EgressView } from "../gateways/view.ts";
+import { egressKey } from "../records/egress-key.ts";
+import type { EgressReference } from "../records/schema.ts";
+import { ClientError, type Refusal } from "./error.ts";
+import type { ClientMetrics } from "./metrics.ts";
+
+/** Below what kubelet gives the container runtime (2 minutes), and what the plugin gives the agent. */
+const ACKNOWLEDGE_DEADLINE_MS = 20_000;
+
+/** Tells gateways who their clients are. */
+export interface Slices {
+  /** @returns the version that holds all clients of the moment of this call; undefined where the Egress is gone */
+  write(reference: EgressReference): Promise<SliceVersion | undefined>;
+}
+
+export interface AnnouncementEffects {
+  readonly slices: Slices;
+  readonly view: Pick<EgressView, "gateways">;
+  readonly asker: Pick<Asker, "ask">;
+  readonly metrics: Pick<ClientMetrics, "acknowledgeSeconds">;
+  readonly acknowledgeDeadlineMs?: number;
+}
+
+/**
+ * Writes the clients of an Egress, and waits for its gateways where the Egress asks for it.
+ *
+ * @returns the gateways that do not answer and are left out
+ * @throws ClientError; the signal's reason
+ */
+export async function announce(
+  {
+    slices,
+    view,
+    asker,
+    metrics,
+    acknowledgeDeadlineMs: deadlineMs = ACKNOWLEDGE_DEADLINE_MS,
+  }: AnnouncementEffects,
+  { metadata: { namespace, name }, spec: { clientStartup } }: EgressFacts,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const version = await slices.write({ namespace, name });
+  if (version?.generation === undefined) {
+    throw new ClientError({
+      reason: "egress-missing",
+      message: `Egress ${egressKey({ namespace, name })} was deleted meanwhile`,
+    });
+  }
+  if (clientStartup === "Immediate") return [];
+  const endTimer = metrics.acknowledgeSeconds.startTimer();
+  const gateways = () => view.gateways({ namespace, name });
+  const verdict = await awaitAcknowledgement({ gateways, asker, version, signal, deadlineMs });
+  endTimer();
+  if (verdict.decision === "start") return verdict.leftOut;
+  throw new ClientError(refusal({ namespace, name }, verdict, deadlineMs));
+}
+
+function refusal(
+  egress: EgressReference,
+  { cause, gateways }: Extract<Verdict, { decision: "refuse" }>,
+  deadlineMs: number,
+): Refusal {
+  const { namespace } = egress;
+  const key = egressKey(egress);
+  const names = gateways.join(", ");
+  const waited = `within ${deadlineMs / 1000} s`;
+  if (cause === "behind") {
+    return {
+      reason: "not-acknowledged",
+      message: `gateways of Egress ${key} did not acknowledge the pod ${waited}: ${names}`,
+      remedy: `their logs say why: kubectl logs -n ${namespace} ${gateways[0]}`,
+    };
+  }
+  return {
+    reason: cause === "none" ? "no-gateway" : "not-acknowledged",
+    message:
+      cause === "none"
+        ? `Egress ${key} has no gateway that is ready`
+        : `no gateway of Egress ${key} answered the heartbeat ${waited}: ${names}`,
+    remedy: `a NetworkPolicy in namespace ${namespace} may drop UDP 5556 from the nodes; kubectl get pods,networkpolicies -n ${namespace}`,
+  };
+}

@@ -1,0 +1,37 @@
+/** The network namespaces of pods on this node: all that is done to the kernel goes through here. */
+
+import type {
+  ClientConfig,
+  NetnsWatch,
+  NetnsWatchOptions,
+  Repair,
+  SilentTunnel,
+  TunnelProbeOptions,
+} from "@egress-nat/founat";
+
+export type PodNetworkWatchOptions = Omit<NetnsWatchOptions, "sysctlRoot">;
+
+export interface PodNetworks {
+  /** As {@link apply}, sooner where the namespace was made just now. */
+  setUp(netns: string, config: ClientConfig): Promise<void>;
+  /** Brings a client's namespace to what the configuration says, by a diff. */
+  apply(netns: string, config: ClientConfig): Promise<Repair>;
+  /** @returns what differs, in words */
+  check(netns: string, config: ClientConfig): Promise<readonly string[]>;
+  /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */
+  probe(netns: string, config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]>;
+  /**
+   * Takes all that is ours out of a namespace that is nobody's.
+   *
+   * @param isFree asked when it is this call's turn: a client that came meanwhile keeps what it has
+   * @param uplink an interface without which nothing leaves the namespace: while it is there, all stays
+   * @returns whether nothing is left of a client that is gone
+   */
+  remove(netns: string, isFree: () => boolean, uplink?: string): Promise<boolean>;
+  /** Notices changes in namespaces, and what their guards refuse. */
+  openWatch(options: PodNetworkWatchOptions): NetnsWatch;
+  /** Lets a gateway's namespace forward packets. */
+  prepareGateway(netns: string): Promise<void>;
+  /** False only where it is certain that the namespace is gone. */
+  exists(netns: string): Promise<boolean>;
+}

@@ -1,0 +1,94 @@
+/** The view that a program has which watches the Kubernetes API. */
+
+import { type ClusterRanges, EGRESS_LABEL, egressKeys, isInvalid, labelValue } from "@egress-nat/crds";
+import { type EndpointSlice, isOfService, mergeEndpoints, type Store } from "@egress-nat/kube";
+import { egressKey } from "../records/egress-key.ts";
+import type { EgressReference } from "../records/schema.ts";
+import type { EgressView, Gateway, StoredEgress } from "./view.ts";
+
+/** The caches of {@link CachedEgressView}. */
+export interface ViewedStores {
+  readonly egresses: Store<StoredEgress>;
+  readonly endpointSlices: Store<EndpointSlice>;
+  readonly clusterRanges: Store<ClusterRanges>;
+}
+
+/** An {@link EgressView} over caches that reflectors fill. */
+export class CachedEgressView implements EgressView {
+  readonly #egresses: Store<StoredEgress>;
+  readonly #endpointSlices: Store<EndpointSlice>;
+  readonly #clusterRanges: Store<ClusterRanges>;
+  /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
+  #lastKnownRanges: readonly string[] | undefined;
+
+  constructor({ egresses, endpointSlices, clusterRanges }: ViewedStores) {
+    this.#egresses = egresses;
+    this.#endpointSlices = endpointSlices;
+    this.#clusterRanges = clusterRanges;
+    clusterRanges.onChange(({ type, object }) => {
+      if (type !== "deleted") this.#lastKnownRanges = object.data?.ranges ?? this.#lastKnownRanges;
+    });
+    egresses.addIndex("namespace", ({ metadata }) => [metadata.namespace]);
+    endpointSlices.addIndex("egress", egressKeys);
+  }
+
+  egress(reference: EgressReference): StoredEgress | undefined {
+    return this.#egresses.get(egressKey(reference));
+  }
+
+  gateways(reference: EgressReference): readonly Gateway[] {
+    return mergeEndpoints(this.#endpointSlicesOf(reference));
+  }
+
+  knowsGateways(reference: EgressReference): boolean {
+    // A Service without pods has an EndpointSlice that is empty. That of an Egress that is gone goes with it.
+    return this.egress(reference) === undefined || this.#endpointSlicesOf(reference).length > 0;
+  }
+
+  hasEgressIn(namespace: string): boolean {
+    return this.#egresses.byIndex("namespace", namespace).length > 0;
+  }
+
+  /** How many Egresses are not understood. */
+  get invalidEgresses(): number {
+    return this.#egresses.list().filter(isInvalid).length;
+  }
+
+  get knowsClusterRanges(): boolean {
+    return this.#lastKnownRanges !== undefined;
+  }
+
+  get clusterRanges(): readonly string[] {
+    if (this.#lastKnownRanges === undefined) throw new TypeError("the cluster's networks are not known yet");
+    return this.#lastKnownRanges;
+  }
+
+  onClusterRanges(listener: () => void): void {
+    this.#clusterRanges.onChange(listener);
+  }
+
+  /** @param listener is told which Egress changed, in its spec, its status or its gateways */
+  onChange(listener: (reference: EgressReference) => void): void {
+    this.#egresses.onChange(({ object }) => {
+      const { namespace, name } = object.metadata;
+      listener({ namespace, name });
+    });
+    this.#endpointSlices.onChange(({ object, previous }) => {
+      // The label holds the name itself: an Egress's name is never longer than a label may be.
+      for (const { metadata } of [object, ...(previous === undefined ? [] : [previous])]) {
+        const name = metadata.labels[EGRESS_LABEL];
+        if (name !== undefined) listener({ namespace: metadata.namespace, name });
+      }
+    });
+  }
+
+  #endpointSlicesOf({ namespace, name }: EgressReference): readonly EndpointSlice[] {
+    const egress = this.egress({ namespace, name });
+    const { serviceUID: uid, serviceIPs = [] } = egress?.status ?? {};
+    // An Egress whose Service is still to be made has no gateways, although a Service of somebody else may have its name.
+    if (egress !== undefined && uid === undefined && serviceIPs.length === 0) return [];
+    // An operator that is older than this agent does not say which Service it is, but its name.
+    const slices = this.#endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`);
+    return slices.filter((slice) => isOfService(slice, { name, uid }));
+  }
+}

@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { type Answer, Asker } from "./health.ts";
+import type { Gateway } from "./view.ts";
+
+const signal = new AbortController().signal;
+
+function gateway(addresses: readonly string[] = ["192.0.2.1"]): Gateway {
+  return { name: "a", addresses, ready: true, serving: true };
+}
+
+describe("an answer", () => {
+  const answerOf = (values: Map<string, string> | undefined, generation: number | undefined) =>
+    new Asker({ prober: { probe: async () => values } }).ask(gateway(), { uid: "slice", generation }, signal);
+
+  it.each<[Map<string, string> | undefined, number | undefined, Answer]>([
+    [new Map([["slice", "7"]]), 7, "applied"],
+    [new Map([["slice", "10"]]), 9, "applied"],
+    [new Map([["slice", "6"]]), 7, "behind"],
+    [new Map([["other", "9"]]), 7, "behind"],
+    [new Map([["slice", "7"]]), undefined, "behind"],
+    [new Map(), undefined, "applied"],
+    [undefined, 7, "silent"],
+  ])("%j about generation %j means %s", async (values, generation, expected) => {
+    expect(await answerOf(values, generation)).toBe(expected);
+  });
+
+  it("of either family is enough", async () => {
+    const probe = async (address: string) => (address.includes(":") ? new Map([["slice", "7"]]) : undefined);
+    const dualStack = gateway(["192.0.2.1", "2001:db8::1"]);
+    expect(
+      await new Asker({ prober: { probe } }).ask(dualStack, { uid: "slice", generation: 7 }, signal),
+    ).toBe("applied");
+  });
+});

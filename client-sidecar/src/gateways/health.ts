@@ -1,0 +1,55 @@
+/** What gateways say of themselves over the heartbeat. */
+
+import { HEARTBEAT_PORT } from "@egress-nat/crds";
+import type { HeartbeatProber } from "@egress-nat/founat";
+import type { Gateway } from "./view.ts";
+
+/** A gateway on the next node answers in less than a millisecond; a busy one may need some. */
+const PROBE_TIMEOUT_MS = 500;
+
+/** What gateways say over the heartbeat that they have applied. */
+export interface SliceVersion {
+  readonly uid: string;
+  /** Of the object; undefined once it is deleted. */
+  readonly generation: number | undefined;
+}
+
+/** What one gateway says of one slice. */
+export type Answer = "applied" | "behind" | "silent";
+
+export interface AskerOptions {
+  readonly prober: Pick<HeartbeatProber, "probe">;
+  readonly port?: number;
+}
+
+/** Asks gateways over the heartbeat which slices they have applied. */
+export class Asker {
+  readonly #prober: Pick<HeartbeatProber, "probe">;
+  readonly #port: number;
+
+  constructor({ prober, port = HEARTBEAT_PORT }: AskerOptions) {
+    this.#prober = prober;
+    this.#port = port;
+  }
+
+  async ask({ addresses }: Gateway, version: SliceVersion, signal: AbortSignal): Promise<Answer> {
+    // The node may have a route to the gateway in one family only.
+    const answers = addresses.map(async (address) => {
+      const values = await this.#prober.probe(address, this.#port, [version.uid], {
+        timeoutMs: PROBE_TIMEOUT_MS,
+        signal,
+      });
+      if (values === undefined) throw new Error("no answer");
+      return values;
+    });
+    const values = await Promise.any(answers).catch(() => undefined);
+    if (values === undefined) return "silent";
+    return hasApplied(values.get(version.uid), version) ? "applied" : "behind";
+  }
+}
+
+/** A gateway that does not know a slice trusts none of its clients. */
+function hasApplied(value: string | undefined, { generation }: SliceVersion): boolean {
+  if (generation === undefined) return value === undefined;
+  return value !== undefined && Number(value) >= generation;
+}

@@ -1,0 +1,35 @@
+/** Whether a client may start, by what its gateways have said so far. */
+
+import type { Answer } from "./health.ts";
+
+/** After so long without an answer a gateway holds up nobody, if another one has acknowledged. */
+const SILENCE_MS = 2_000;
+
+/** What each ready gateway has said, by its name. */
+export type Answers = ReadonlyMap<string, Answer>;
+
+export type Verdict =
+  /** Each gateway that answers has applied the slice, and at least one has. */
+  | { readonly decision: "start"; readonly leftOut: readonly string[] }
+  | { readonly decision: "wait" }
+  | {
+      readonly decision: "refuse";
+      readonly cause: "behind" | "silent" | "none";
+      /** Those that it is because of. */
+      readonly gateways: readonly string[];
+    };
+
+/**
+ * @param elapsedMs since the slice was written
+ * @param deadlineMs after which nobody waits any more
+ */
+export function verdict(answers: Answers, elapsedMs: number, deadlineMs: number): Verdict {
+  const named = (answer: Answer) => [...answers.keys()].filter((name) => answers.get(name) === answer);
+  const [applied, behind, silent] = [named("applied"), named("behind"), named("silent")];
+  const isPatient = silent.length > 0 && elapsedMs < Math.min(SILENCE_MS, deadlineMs);
+  if (applied.length > 0 && behind.length === 0 && !isPatient) return { decision: "start", leftOut: silent };
+  if (elapsedMs < deadlineMs) return { decision: "wait" };
+  if (behind.length > 0) return { decision: "refuse", cause: "behind", gateways: behind };
+  const cause = applied.length + silent.length === 0 ? "none" : "silent";
+  return { decision: "refuse", cause, gateways: silent };
+}
