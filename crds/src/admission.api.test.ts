@@ -144,6 +144,7 @@ describe("kubectl", () => {
         "drainTimeoutSeconds",
         "excludedDestinations",
         "fouSourcePortAuto",
+        "natBackend",
         "originatingOnly",
         "podDisruptionBudget",
         "replicas",

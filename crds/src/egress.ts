@@ -175,6 +175,15 @@ export const EgressSpec = z
           "Immediate starts the pod at once: until a gateway knows it, its packets are rejected, and never sent " +
           "around the gateway.",
       ),
+    natBackend: z
+      .enum(["nftables", "iptables"])
+      .default("nftables")
+      .describe(
+        "With what a gateway filters and translates packets. nftables is faster, because established flows take a " +
+          "shorter way through the kernel. iptables needs more kernel modules on the nodes of the gateways. A change " +
+          "of this field replaces no gateway and ends no flow. A gateway that cannot use it is not ready, and the " +
+          "condition Degraded says what is missing.",
+      ),
     subnets: withRules(z.array(z.string()), {
       cel: "false",
       holds: () => false,

@@ -29,6 +29,7 @@ test("clients reach what their Egress names, without what is in the cluster or e
     sourcePortAuto: true,
     destinations: ["0.0.0.0/0", "::/0"],
     excluded: [...RANGES, "192.0.2.0/24"],
+    backend: "nftables",
   });
   expect([...clients.keys()]).toEqual(["s/pod"]);
   expect(slices).toEqual(new Map([["s", 4]]));

@@ -211,6 +211,7 @@ test("it is ready when both lists are complete and the rule set that holds them 
     sourcePortAuto: false,
     destinations: ["0.0.0.0/0"],
     excluded: ["10.244.0.0/16"],
+    backend: "nftables",
   });
   expect(applied(slice)).toBe("1");
 });
@@ -245,6 +246,27 @@ test("destinations change while it runs; nobody is served once the Egress is gon
   await vi.waitFor(() => expect(kernel.addresses).toEqual([]), SOON);
   expect(kernel.config?.destinations).toEqual([]);
   expect(pod.ready().reasons).toEqual([`Egress ${namespace}/internet does not exist`]);
+});
+
+test("the backend changes while it runs; where the node lacks it, it says what is missing until that is mended", async () => {
+  const slice = await serveOneClient();
+  const reference = { namespace, name: "internet" };
+  const lacking = new FounatError("backend-unavailable", "ipset is not found: install it, or use nftables");
+  kernel.failure = lacking;
+  await egresses().patch(reference, { spec: { natBackend: "iptables" } });
+  await vi.waitFor(() => expect(pod.ready()).toEqual({ ok: false, reasons: [lacking.message] }), SOON);
+  expect(kernel.config?.backend).toBe("nftables");
+
+  // Nobody tells it that the node was mended.
+  kernel.failure = undefined;
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  expect(kernel.config?.backend).toBe("iptables");
+  expect(kernel.addresses).toEqual(["10.244.1.2"]);
+  expect(applied(slice)).toBe("1");
+
+  await egresses().patch(reference, { spec: { natBackend: "nftables" } });
+  await vi.waitFor(() => expect(kernel.config?.backend).toBe("nftables"), SOON);
+  expect(pod.ready().ok).toBe(true);
 });
 
 test("an Egress that it does not understand any more is served by what was last known, and its clients go on", async () => {

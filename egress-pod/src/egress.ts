@@ -18,6 +18,7 @@ export const GatewayEgress = z.object({
     excludedDestinations: true,
     allowedNamespaces: true,
     fouSourcePortAuto: true,
+    natBackend: true,
     drainTimeoutSeconds: true,
   }),
   status: EgressStatus.pick({ allowedNamespaces: true, observedGeneration: true }).optional(),
@@ -65,5 +66,6 @@ export function gatewayConfig(
     sourcePortAuto: egress?.spec.fouSourcePortAuto ?? false,
     destinations: egress?.spec.destinations ?? [],
     excluded: [...clusterRanges, ...(egress?.spec.excludedDestinations ?? [])],
+    backend: egress?.spec.natBackend ?? "nftables",
   };
 }

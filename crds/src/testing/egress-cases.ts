@@ -370,6 +370,15 @@ export const EGRESS_CASES: readonly EgressCase[] = [
     spec: { ...ANY, clientStartup: "Later" },
     refusal: 'Unsupported value: "Later"',
   },
+  ...["nftables", "iptables"].map((natBackend) => ({
+    title: `NAT by ${natBackend}`,
+    spec: { ...ANY, natBackend },
+  })),
+  ...["nft", "IPTables", ""].map((natBackend) => ({
+    title: `NAT by ${JSON.stringify(natBackend)}`,
+    spec: { ...ANY, natBackend },
+    refusal: `Unsupported value: ${JSON.stringify(natBackend)}`,
+  })),
   ...["yes", "true", 1].map((fouSourcePortAuto) => ({
     title: `${JSON.stringify(fouSourcePortAuto)} for true`,
     spec: { ...ANY, fouSourcePortAuto },
