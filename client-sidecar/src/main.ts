@@ -7,7 +7,7 @@ import { serve } from "./node-agent/serve.ts";
 
 const PROGRAMS: Readonly<Record<string, Program>> = {
   serve,
-  "install-modules": () => installModules(),
+  "install-modules": ({ logger }) => installModules(logger),
   uninstall: runUninstall,
 };
 

@@ -16,6 +16,8 @@ const PACKAGES = [
   "python3",
   "iproute2",
   "nftables",
+  "iptables",
+  "ipset",
   "conntrack",
   "kmod",
   "socat",

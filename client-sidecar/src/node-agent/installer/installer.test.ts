@@ -291,7 +291,7 @@ describe("kernel modules", () => {
   it("that are not there yet are loaded", async () => {
     const loaded: string[] = [];
     const load = async (module: string) => void loaded.push(module);
-    await installModules({ load, isLoaded: (module) => module === "fou", hasIpv6: () => true });
+    await installModules(logger, { load, isLoaded: (module) => module === "fou", hasIpv6: () => true });
     expect(loaded).toEqual(expect.arrayContaining(["fou6", "ipip", "ip6_tunnel", "nf_tables", "nft_masq"]));
     expect(loaded).not.toContain("fou");
   });
@@ -299,15 +299,15 @@ describe("kernel modules", () => {
   it("that cannot be loaded are all named, with the package that holds them", async () => {
     const load = (module: string) =>
       module.startsWith("fou") ? Promise.reject(new Error(`Module ${module} not found`)) : Promise.resolve();
-    await expect(installModules({ load, isLoaded: () => false, hasIpv6: () => true })).rejects.toThrow(
-      /has no fou, fou6: .*linux-image-amd64.*linux-modules-extra.*kernel-modules-extra/,
-    );
+    await expect(
+      installModules(logger, { load, isLoaded: () => false, hasIpv6: () => true }),
+    ).rejects.toThrow(/has no fou, fou6: .*linux-image-amd64.*linux-modules-extra.*kernel-modules-extra/);
   });
 
   it("of IPv6 are left alone where the kernel knows no IPv6", async () => {
     const loaded: string[] = [];
     const load = async (module: string) => void loaded.push(module);
-    await installModules({ load, isLoaded: () => false, hasIpv6: () => false });
+    await installModules(logger, { load, isLoaded: () => false, hasIpv6: () => false });
     expect(loaded).toEqual(expect.arrayContaining(["fou", "ipip", "nf_tables"]));
     expect(loaded).not.toContain("fou6");
     expect(loaded).not.toContain("ip6_tunnel");
@@ -317,8 +317,21 @@ describe("kernel modules", () => {
     const load = (module: string) =>
       module.includes("flow") ? Promise.reject(new Error(`Module ${module} not found`)) : Promise.resolve();
     await expect(
-      installModules({ load, isLoaded: () => false, hasIpv6: () => true }),
+      installModules(logger, { load, isLoaded: () => false, hasIpv6: () => true }),
     ).resolves.toBeUndefined();
+  });
+
+  it("that only gateways with iptables need may be missing, and are named", async () => {
+    const load = (module: string) =>
+      /^(xt_set|em_|iptable_)/.test(module)
+        ? Promise.reject(new Error(`Module ${module} not found`))
+        : Promise.resolve();
+    const warn = vi.spyOn(logger, "warn");
+    await installModules(logger, { load, isLoaded: () => false, hasIpv6: () => true });
+    expect(warn.mock.calls).toEqual([
+      [{ modules: ["xt_set", "em_ipset"] }, expect.stringMatching(/natBackend: iptables cannot run/)],
+    ]);
+    warn.mockRestore();
   });
 });
 

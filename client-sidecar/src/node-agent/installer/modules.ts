@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { release } from "node:os";
 import { promisify } from "node:util";
+import type { Logger } from "@egress-nat/program";
 import { InstallError } from "./error.ts";
 
 /** Nothing loads these by itself in a pod's network namespace: tunnels, and what the rule sets use. */
@@ -15,10 +16,25 @@ const MODULES: readonly string[] = [
 
 const IPV6_MODULES: readonly string[] = ["fou6", "ip6_tunnel"];
 
+/** What gateways with `natBackend: iptables` use, and nobody else. */
+const IPTABLES_MODULES: readonly string[] = [
+  ...["nft_compat", "ip_set", "ip_set_hash_ip", "ip_set_hash_ipmark", "ip_set_hash_net", "xt_set"],
+  ...["xt_addrtype", "xt_comment", "xt_conntrack", "xt_CT", "xt_devgroup", "xt_mark", "xt_nat", "xt_TCPMSS"],
+  ...["xt_tcpudp", "sch_ingress", "cls_basic", "cls_fw", "cls_u32", "cls_matchall"],
+  ...["act_gact", "act_skbedit", "em_ipset"],
+];
+
+const IPTABLES_IPV6_MODULES: readonly string[] = ["ip6t_rt"];
+
 /**
- * The gateway's fast path: a kernel without it asks the rules for each packet. Counters: built in, in later kernels.
+ * The gateway's fast path: a kernel without it asks the rules for each packet. Counters: built in, in later kernels. Tables of
+ * iptables-legacy: what gateways with `natBackend: iptables` use where nftables does not know their rules.
  */
-const OPTIONAL_MODULES: readonly string[] = ["nf_flow_table_inet", "nft_flow_offload", "nft_counter"];
+const OPTIONAL_MODULES: readonly string[] = [
+  ...["nf_flow_table_inet", "nft_flow_offload", "nft_counter"],
+  ...["iptable_raw", "iptable_mangle", "iptable_nat", "iptable_filter"],
+  ...["ip6table_raw", "ip6table_mangle", "ip6table_nat", "ip6table_filter"],
+];
 
 const REMEDY =
   "install the package of your distribution that holds them: Debian linux-image-amd64 or -arm64 instead of the -cloud- " +
@@ -40,22 +56,32 @@ const ofThisNode: ModuleEffects = {
 };
 
 /**
- * Loads the modules that are not there yet.
+ * Loads the modules that are not there yet. Of those that only gateways with iptables need, it says which are missing.
  *
  * @throws InstallError `modules-missing` that names every module that cannot be loaded, and the remedy
  */
-export async function installModules({ load, isLoaded, hasIpv6 }: ModuleEffects = ofThisNode): Promise<void> {
+export async function installModules(
+  logger: Logger,
+  { load, isLoaded, hasIpv6 }: ModuleEffects = ofThisNode,
+): Promise<void> {
   const failures = new Map<string, unknown>();
   const needed = [...MODULES, ...(hasIpv6() ? IPV6_MODULES : [])];
-  for (const module of [...needed, ...OPTIONAL_MODULES].filter((name) => !isLoaded(name))) {
-    await load(module).catch((error: unknown) => {
-      if (needed.includes(module)) failures.set(module, error);
-    });
+  const ofIptables = [...IPTABLES_MODULES, ...(hasIpv6() ? IPTABLES_IPV6_MODULES : [])];
+  const wanted = [...needed, ...ofIptables, ...OPTIONAL_MODULES];
+  for (const module of wanted.filter((name) => !isLoaded(name))) {
+    await load(module).catch((error: unknown) => failures.set(module, error));
   }
-  if (failures.size === 0) return;
-  const names = [...failures.keys()].join(", ");
-  const [cause] = failures.values();
-  throw new InstallError("modules-missing", `kernel ${release()} of this node has no ${names}: ${REMEDY}`, {
-    cause,
-  });
+  const modules = ofIptables.filter((name) => failures.has(name));
+  if (modules.length > 0)
+    logger.warn(
+      { modules },
+      "gateways with natBackend: iptables cannot run on this node: it lacks kernel modules",
+    );
+  const missing = needed.filter((name) => failures.has(name));
+  if (missing.length === 0) return;
+  throw new InstallError(
+    "modules-missing",
+    `kernel ${release()} of this node has no ${missing.join(", ")}: ${REMEDY}`,
+    { cause: failures.get(missing[0] ?? "") },
+  );
 }
