@@ -106,7 +106,7 @@ describe("the children of an Egress", () => {
     );
   });
 
-  test("run no privileged container and add no capability but NET_ADMIN", () => {
+  test("run no privileged container and add no capability but NET_ADMIN and NET_RAW", () => {
     const text = yaml({});
     expect(text).not.toMatch(/privileged: true|allowPrivilegeEscalation: true/);
     expect(
@@ -114,6 +114,6 @@ describe("the children of an Egress", () => {
         .match(/add:\n(\s+- \w+\n)+/)?.[0]
         .trim()
         .split(/\s+- /),
-    ).toEqual(["add:", "NET_ADMIN"]);
+    ).toEqual(["add:", "NET_ADMIN", "NET_RAW"]);
   });
 });

@@ -15,14 +15,17 @@ export interface GatewaySettings {
 /** Requests, no limits: a throttled gateway drops packets of all its clients. */
 const RESOURCES = { requests: { cpu: "100m", memory: "128Mi" } };
 
-/** NET_ADMIN has no effect without uid 0, and nothing else is needed: links, routes, nftables, conntrack. */
+/**
+ * NET_ADMIN has no effect without uid 0: links, routes, nftables, conntrack. NET_RAW, because iptables and its match `set` ask
+ * the kernel by a raw socket: a pod keeps its capabilities, and `natBackend` may change while it runs.
+ */
 const SECURITY_CONTEXT = {
   runAsUser: 0,
   runAsNonRoot: false,
   privileged: false,
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,
-  capabilities: { drop: ["ALL"], add: ["NET_ADMIN"] },
+  capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "NET_RAW"] },
   seccompProfile: { type: "RuntimeDefault" },
 } satisfies V1SecurityContext;
 
