@@ -14,7 +14,7 @@ export async function withMachine<T>(
   processing: Processing,
   measure: (machine: VirtualMachine, folder: string) => Promise<T>,
 ): Promise<T> {
-  await needCommands(["conntrack", "ip", "nft", "sysctl"]);
+  await needCommands(["conntrack", "ip", "ipset", "iptables", "nft", "sysctl"]);
   const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
   const options = {
     name: "bench",

@@ -1,5 +1,6 @@
+import type { GatewayBackend } from "@egress-nat/founat";
 import { runCommand } from "@egress-nat/tools/system/run-command";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchDrift } from "./drift/bench.ts";
@@ -18,18 +19,20 @@ function bench(
   name: string,
   description: string,
   rounds: number,
-  run: (rounds: number) => Promise<Report>,
+  run: (rounds: number, backend: GatewayBackend) => Promise<Report>,
+  options: readonly Option[] = [],
 ): void {
-  program
+  const command = program
     .command(name)
     .description(description)
     .option("--rounds <count>", "how many samples of each to take", positiveInteger, rounds)
-    .action(async (options: { rounds: number }) => {
-      const report = await run(options.rounds);
+    .action(async (given: { rounds: number; backend: GatewayBackend }) => {
+      const report = await run(given.rounds, given.backend);
       const { json } = program.opts<{ json?: boolean }>();
       console.log(json ? JSON.stringify(reportJson(report), undefined, 2) : formatReport(report));
       if (!report.targets.every(isReached)) process.exitCode = 1;
     });
+  for (const option of options) command.addOption(option);
 }
 
 function positiveInteger(text: string): number {
@@ -38,9 +41,18 @@ function positiveInteger(text: string): number {
   return value;
 }
 
+const BACKEND = new Option(
+  "--backend <name>",
+  "what the gateway filters with; iptables is measured in turn with nftables, at 1, 100 and 10,000 clients",
+)
+  .choices(["nftables", "iptables"])
+  .default("nftables");
+
 bench("cni-add", "what the CNI plugin costs pods that are not clients, and clients", 100, benchCniAdd);
-bench("clients", "how fast a gateway adds 10,000 clients, and one more", 5, benchClients);
-bench("throughput", "TCP through the tunnel and NAT, compared with links made by hand", 10, benchThroughput);
+bench("clients", "how fast a gateway adds 10,000 clients, and one more", 5, benchClients, [BACKEND]);
+bench("throughput", "TCP through the tunnel and NAT, compared with links made by hand", 10, benchThroughput, [
+  BACKEND,
+]);
 bench("memory", "what the programs take, each alone and in large clusters", 5, benchMemory);
 bench(
   "operator",

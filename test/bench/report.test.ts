@@ -49,3 +49,9 @@ test("a lower limit is reached from above", () => {
     true,
   ]);
 });
+
+test("a relation without a limit is told, and nothing has to be reached", () => {
+  const told = ratioOf("ours / theirs", ours, theirs);
+  expect(isReached(told)).toBe(true);
+  expect(formatReport({ ...report, targets: [told] })).toMatch(/ours \/ theirs {6}4\.00 {10}\(no limit\)$/);
+});

@@ -10,7 +10,8 @@ export interface Series {
 export interface Target {
   readonly name: string;
   readonly value: number;
-  readonly limit: Limit;
+  /** undefined: it is told, and has to reach nothing. */
+  readonly limit: Limit | undefined;
 }
 
 export type Limit = { readonly atMost: number } | { readonly atLeast: number };
@@ -37,7 +38,7 @@ export function medianOf({ name, samples }: Series, limit: Limit): Target {
 }
 
 /** A series whose median has to stand in a relation to that of another. */
-export function ratioOf(name: string, series: Series, reference: Series, limit: Limit): Target {
+export function ratioOf(name: string, series: Series, reference: Series, limit?: Limit): Target {
   const value = summarize(series.samples).median / summarize(reference.samples).median;
   return { name, value, limit };
 }
@@ -46,12 +47,13 @@ export function ratioOf(name: string, series: Series, reference: Series, limit: 
  * As {@link ratioOf}, for samples taken in turn: the median of the ratios of each two that were taken one after the
  * other. What slows the machine down for a while is in both.
  */
-export function ratioOfPairs(name: string, series: Series, reference: Series, limit: Limit): Target {
+export function ratioOfPairs(name: string, series: Series, reference: Series, limit?: Limit): Target {
   const ratios = series.samples.map((sample, index) => sample / (reference.samples[index] ?? Number.NaN));
   return { name, value: summarize(ratios).median, limit };
 }
 
 export function isReached({ value, limit }: Target): boolean {
+  if (limit === undefined) return true;
   return "atMost" in limit ? value <= limit.atMost : value >= limit.atLeast;
 }
 
@@ -66,6 +68,7 @@ export function formatReport({ bench, setup, series, targets }: Report): string 
   });
   const targetLines = targets.map((target) => {
     const { name, value, limit } = target;
+    if (limit === undefined) return line(name, value, "", "no limit");
     const wanted = "atMost" in limit ? `at most ${limit.atMost}` : `at least ${limit.atLeast}`;
     return line(name, value, "", `${wanted}: ${isReached(target) ? "reached" : "MISSED"}`);
   });

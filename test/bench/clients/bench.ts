@@ -1,10 +1,12 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { GatewayBackend } from "@egress-nat/founat";
 import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { z } from "zod";
 import type { VirtualMachine } from "../../bed/vm/virtual-machine.ts";
+import { compareBackends } from "../backends.ts";
 import { withMachine } from "../machine.ts";
-import { milliseconds, type Report, ratioOf } from "../report.ts";
+import { type Findings, milliseconds, type Report, ratioOf } from "../report.ts";
 import { interleave } from "../samples.ts";
 import { address } from "./slices.ts";
 
@@ -26,48 +28,84 @@ type Intake = z.infer<typeof Intake>;
  * A gateway takes in 10,000 clients, beside 1,000 links made by hand, each with a route, for as many peers. It prepares
  * the kernel while the clients arrive, which one processor alone does not show.
  */
-export function benchClients(rounds: number): Promise<Report> {
+export function benchClients(rounds: number, backend: GatewayBackend): Promise<Report> {
   return withMachine({ cpus: 2, emulatesAllCpus: true }, async (machine, folder) => {
     await machine.run(HOLD_HOOKS);
     await bundleProgram(join(import.meta.dirname, "intake.ts"), join(folder, "intake"));
-    await writeFile(join(folder, "links.batch"), linksByHand());
-    const many: Intake[] = [];
-    const few: Intake[] = [];
-    const takingIn = (size: typeof MANY, intakes: Intake[]) => async (): Promise<number> => {
-      const intake = await takeIn(machine, folder, size);
-      intakes.push(intake);
-      return intake.intakeMs;
-    };
-    const { gateway, links } = await interleave(rounds, {
-      gateway: takingIn(MANY, many),
-      links: () => makeLinks(machine, folder),
-      fewClients: takingIn(FEW, few),
-    });
-    const series = {
-      gateway: milliseconds("gateway takes in 10,000 clients", gateway),
-      links: milliseconds("1,000 links by hand", links),
-      atMany: milliseconds(
-        "one more client at 10,000",
-        many.flatMap(({ oneMoreMs }) => oneMoreMs),
-      ),
-      atFew: milliseconds(
-        "one more client at 10",
-        few.flatMap(({ oneMoreMs }) => oneMoreMs),
-      ),
-      start: milliseconds(
-        "start of the process",
-        many.map(({ processStartMs }) => processStartMs),
-      ),
-    };
+    const measured = backend === "iptables" ? iptablesBesideNftables : gatewayBesideLinks;
     return {
       bench: "clients",
       setup: "in a virtual machine, from the first byte of the list to the committed rule set",
-      series: Object.values(series),
-      targets: [
-        ratioOf("10,000 clients / 1,000 links by hand", series.gateway, series.links, INTAKE_LIMIT),
-        ratioOf("one more at 10,000 / one more at 10", series.atMany, series.atFew, ONE_MORE_LIMIT),
-      ],
+      ...(await measured(machine, folder, rounds)),
     };
+  });
+}
+
+async function gatewayBesideLinks(
+  machine: VirtualMachine,
+  folder: string,
+  rounds: number,
+): Promise<Findings> {
+  await writeFile(join(folder, "links.batch"), linksByHand());
+  const many: Intake[] = [];
+  const few: Intake[] = [];
+  const takingIn = (size: typeof MANY, intakes: Intake[]) => async (): Promise<number> => {
+    const intake = await takeIn(machine, folder, size, "nftables");
+    intakes.push(intake);
+    return intake.intakeMs;
+  };
+  const { gateway, links } = await interleave(rounds, {
+    gateway: takingIn(MANY, many),
+    links: () => makeLinks(machine, folder),
+    fewClients: takingIn(FEW, few),
+  });
+  const series = {
+    gateway: milliseconds("gateway takes in 10,000 clients", gateway),
+    links: milliseconds("1,000 links by hand", links),
+    atMany: milliseconds(
+      "one more client at 10,000",
+      many.flatMap(({ oneMoreMs }) => oneMoreMs),
+    ),
+    atFew: milliseconds(
+      "one more client at 10",
+      few.flatMap(({ oneMoreMs }) => oneMoreMs),
+    ),
+    start: milliseconds(
+      "start of the process",
+      many.map(({ processStartMs }) => processStartMs),
+    ),
+  };
+  return {
+    series: Object.values(series),
+    targets: [
+      ratioOf("10,000 clients / 1,000 links by hand", series.gateway, series.links, INTAKE_LIMIT),
+      ratioOf("one more at 10,000 / one more at 10", series.atMany, series.atFew, ONE_MORE_LIMIT),
+    ],
+  };
+}
+
+async function iptablesBesideNftables(
+  machine: VirtualMachine,
+  folder: string,
+  rounds: number,
+): Promise<Findings> {
+  return compareBackends(async (clients) => {
+    const clientsPerSlice = Math.min(clients, MANY.clientsPerSlice);
+    const size = { slices: clients / clientsPerSlice, clientsPerSlice };
+    const oneMore: Record<GatewayBackend, number[]> = { nftables: [], iptables: [] };
+    const takingIn = (backend: GatewayBackend) => async (): Promise<number> => {
+      const { intakeMs, oneMoreMs } = await takeIn(machine, folder, size, backend);
+      oneMore[backend].push(...oneMoreMs);
+      return intakeMs;
+    };
+    const intake = await interleave(rounds, {
+      nftables: takingIn("nftables"),
+      iptables: takingIn("iptables"),
+    });
+    return [
+      { name: "a gateway takes in its clients", unit: "ms", samples: intake },
+      { name: "one more client", unit: "ms", samples: oneMore },
+    ];
   });
 }
 
@@ -99,8 +137,13 @@ ip -n gateway addr add 10.9.0.2/16 dev eth0
 ip -n gateway route add default via 10.9.0.1
 `;
 
-async function takeIn(machine: VirtualMachine, folder: string, size: typeof MANY): Promise<Intake> {
-  const program = `${folder}/intake/main.js ${size.slices} ${size.clientsPerSlice} ${ONE_MORE_ROUNDS}`;
+async function takeIn(
+  machine: VirtualMachine,
+  folder: string,
+  { slices, clientsPerSlice }: typeof MANY,
+  backend: GatewayBackend,
+): Promise<Intake> {
+  const program = `${folder}/intake/main.js ${backend} ${slices} ${clientsPerSlice} ${ONE_MORE_ROUNDS}`;
   const output = await machine.run(`${IN_NEW_NETNS}\nip netns exec gateway node ${program}`, {
     timeoutMs: 300_000,
   });

@@ -12,7 +12,8 @@ import { CONFIG_MAP_RESOURCE, type Resource, resourcePath, type Transport } from
 import { createLogger, createRegistry } from "@egress-nat/program";
 import { EGRESS, sliceObject } from "./slices.ts";
 
-// Runs in a virtual machine, in the network namespace of a gateway: `node main.js SLICES CLIENTS_PER_SLICE ROUNDS`.
+// Runs in a virtual machine, in the network namespace of a gateway: `node main.js BACKEND SLICES CLIENTS_PER_SLICE
+// ROUNDS`.
 // The gateway program itself, with an apiserver that answers from memory. Prints milliseconds as JSON.
 
 const processStartMs = performance.now();
@@ -20,11 +21,12 @@ const processStartMs = performance.now();
 /** As much as an HTTPS connection hands out at a time. */
 const CHUNK_BYTES = 16 * 1024;
 
-const [slices = 1, clientsPerSlice = 10, rounds = 1] = process.argv.slice(2).map(Number);
+const [natBackend, ...numbers] = process.argv.slice(2);
+const [slices = 1, clientsPerSlice = 10, rounds = 1] = numbers.map(Number);
 
 const egress = {
   metadata: { ...EGRESS, uid: "egress", generation: 1, resourceVersion: "1" },
-  spec: { destinations: ["0.0.0.0/0"], fouSourcePortAuto: false },
+  spec: { destinations: ["0.0.0.0/0"], fouSourcePortAuto: false, natBackend },
 };
 const clusterRanges = {
   metadata: { ...EGRESS, name: CLUSTER_RANGES_CONFIG_MAP, uid: "ranges", resourceVersion: "1" },

@@ -1,8 +1,8 @@
 /**
- * Two paths through one router to one target: `product`, whose client and gateway are founat's, and `hand`, with a
- * link per peer and a masquerade rule as anybody would write them.
+ * Paths through one router to one target: `product`, whose client and gateway are founat's, `hand`, with a link per peer
+ * and a masquerade rule as anybody would write them, and `iptables`, as `product` with the other backend.
  */
-export const PATHS = ["product", "hand"] as const;
+export const PATHS = ["product", "hand", "iptables"] as const;
 export type Path = (typeof PATHS)[number];
 
 export const TARGET = { ipv4: "192.0.2.2", ipv6: "2001:db8::2" } as const;

@@ -1,9 +1,9 @@
-import { clientOf, FOU_PORT, gatewayOf, PATHS, TARGET } from "./paths.ts";
+import { clientOf, FOU_PORT, gatewayOf, type Path, TARGET } from "./paths.ts";
 
-/** A script that makes the namespaces, their addresses and routes, and the path that is made by hand. */
-export function topologyScript(): string {
+/** A script that makes the namespaces of paths, their addresses and routes, and the path that is made by hand, if it is one. */
+export function topologyScript(paths: readonly Path[]): string {
   const ends = [
-    ...PATHS.flatMap((path) => [clientOf(path), gatewayOf(path)]),
+    ...paths.flatMap((path) => [clientOf(path), gatewayOf(path)]),
     { netns: "target", ...TARGET },
   ];
   return [
@@ -11,8 +11,7 @@ export function topologyScript(): string {
     "ip netns add router",
     ...ends.flatMap(attach),
     "ip netns exec router sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
-    ...handMadeGateway(),
-    ...handMadeClient(),
+    ...(paths.includes("hand") ? [...handMadeGateway(), ...handMadeClient()] : []),
     // -D leaves it behind when the script ends.
     "ip netns exec target env TMPDIR=/run iperf3 --server --daemon",
   ].join("\n");
