@@ -248,7 +248,7 @@ test("destinations change while it runs; nobody is served once the Egress is gon
   expect(pod.ready().reasons).toEqual([`Egress ${namespace}/internet does not exist`]);
 });
 
-test("the backend changes while it runs; where the node lacks it, it says what is missing until that is mended", async () => {
+test("the backend changes while it runs, and it says what the node lacks for it", async () => {
   const slice = await serveOneClient();
   const reference = { namespace, name: "internet" };
   const lacking = new FounatError("backend-unavailable", "ipset is not found: install it, or use nftables");

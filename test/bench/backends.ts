@@ -8,7 +8,7 @@ import type { Samples } from "./samples.ts";
 const CLIENT_COUNTS = [1, 100, 10_000] as const;
 
 /** One figure of both, each taken in turn with the other's. */
-export interface BackendSamples extends Pick<Series, "name" | "unit"> {
+interface BackendSamples extends Pick<Series, "name" | "unit"> {
   readonly samples: Readonly<Record<GatewayBackend, Samples>>;
 }
 

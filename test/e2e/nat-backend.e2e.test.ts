@@ -22,7 +22,7 @@ describeOnline("gateways that change to iptables and back", (internet) => {
 
   afterAll(() => choose("nftables"));
 
-  test("let clients through with their own addresses, and nobody else", async () => {
+  test("let clients through with the address of a gateway, and nobody else", async () => {
     const [alice, mallory] = await Promise.all([player("alice"), player("mallory")]);
     transfers = await Transfers.start(internet, [alice]);
     const gateways = await change("iptables");
