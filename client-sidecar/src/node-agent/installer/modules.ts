@@ -20,8 +20,7 @@ const IPV6_MODULES: readonly string[] = ["fou6", "ip6_tunnel"];
 const IPTABLES_MODULES: readonly string[] = [
   ...["nft_compat", "ip_set", "ip_set_hash_ip", "ip_set_hash_ipmark", "ip_set_hash_net", "xt_set"],
   ...["xt_addrtype", "xt_comment", "xt_conntrack", "xt_CT", "xt_devgroup", "xt_mark", "xt_nat", "xt_TCPMSS"],
-  ...["xt_tcpudp", "sch_ingress", "cls_basic", "cls_fw", "cls_u32", "cls_matchall"],
-  ...["act_gact", "act_skbedit", "em_ipset"],
+  ...["xt_tcpudp", "sch_ingress", "cls_basic", "em_ipset", "act_gact", "act_skbedit"],
 ];
 
 const IPTABLES_IPV6_MODULES: readonly string[] = ["ip6t_rt"];
