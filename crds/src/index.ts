@@ -1,6 +1,6 @@
 /** The API of egress-nat: its resources, and the names that its programs share. */
 
-export { Address, Cidr } from "./address.ts";
+export { Address, Cidr, isApiAddress } from "./address.ts";
 export * from "./allowed-namespaces.ts";
 export * from "./cluster-ranges.ts";
 export * from "./egress.ts";

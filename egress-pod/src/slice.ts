@@ -1,5 +1,5 @@
-import { isIP, isIPv4, SocketAddress } from "node:net";
-import { EgressClientSlice, ObjectHead, SliceClient } from "@egress-nat/crds";
+import { canonicalAddress } from "@egress-nat/addresses";
+import { EgressClientSlice, isApiAddress, ObjectHead, SliceClient } from "@egress-nat/crds";
 import type { Logger } from "@egress-nat/program";
 import { z } from "zod";
 
@@ -40,7 +40,12 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
   clients.forEach((client, index) => {
     if (isEntry(client)) {
       const { uid, namespace, addresses, addedAt } = client;
-      entries.push({ id: `${metadata.uid}/${uid}`, namespace, addresses: addresses.map(canonical), addedAt });
+      entries.push({
+        id: `${metadata.uid}/${uid}`,
+        namespace,
+        addresses: addresses.flatMap((address) => canonicalAddress(address) ?? []),
+        addedAt,
+      });
       return;
     }
     const { error } = SliceClient.safeParse(client);
@@ -68,11 +73,6 @@ function isEntry(
     typeof addedAt === "string" &&
     Array.isArray(addresses) &&
     addresses.length > 0 &&
-    addresses.every((address) => typeof address === "string" && isIP(address) !== 0 && !address.includes("%"))
+    addresses.every((address) => typeof address === "string" && isApiAddress(address))
   );
-}
-
-/** The one spelling by which addresses can be compared. */
-function canonical(address: string): string {
-  return isIPv4(address) ? address : new SocketAddress({ address, family: "ipv6" }).address;
 }

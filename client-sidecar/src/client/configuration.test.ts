@@ -1,10 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  type EgressView,
-  type Gateway,
-  parseStoredEgress,
-  type StoredEgress,
-} from "../gateways/view.ts";
+import { type EgressView, type Gateway, parseStoredEgress, type StoredEgress } from "../gateways/view.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
 import { clientConfig, recordEgress, refusedEgresses } from "./configuration.ts";

@@ -1,5 +1,6 @@
 /** One packet through each tunnel of a client that was added, and back. */
 
+import { familyOf } from "@egress-nat/addresses";
 import type { ClientConfig, SilentTunnel } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
 import type { EgressFacts } from "../gateways/view.ts";
@@ -33,8 +34,8 @@ export async function probeTunnels(
   const waiting = egresses.filter(({ spec }) => spec.clientStartup !== "Immediate");
   if (waiting.length === 0) return;
   const [ipv4, ipv6] = [
-    addresses.find((address) => !address.includes(":")),
-    addresses.find((address) => address.includes(":")),
+    addresses.find((address) => familyOf(address) === "ipv4"),
+    addresses.find((address) => familyOf(address) === "ipv6"),
   ];
   try {
     const silent = await networks.probe(netns, config, {

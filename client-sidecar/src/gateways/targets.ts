@@ -1,5 +1,4 @@
-import { isIPv6 } from "node:net";
-import type { Addresses, Family } from "@egress-nat/founat";
+import { type Addresses, type Family, familyOf } from "@egress-nat/addresses";
 import type { Gateway } from "./view.ts";
 
 /** The Service's addresses of those families in which a gateway serves: to any other, packets would vanish. */
@@ -15,8 +14,4 @@ export function target(serviceIPs: readonly string[], gateways: readonly Gateway
 /** @param addresses addresses or CIDRs */
 export function familiesOf(addresses: readonly string[]): ReadonlySet<Family> {
   return new Set(addresses.map(familyOf));
-}
-
-function familyOf(address: string): Family {
-  return isIPv6(address.split("/")[0] ?? "") ? "ipv6" : "ipv4";
 }

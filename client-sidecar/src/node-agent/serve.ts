@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isAddress } from "@egress-nat/addresses";
 import { API_GROUP, CNI_PLUGIN, HEALTH_PORTS } from "@egress-nat/crds";
 import { HeartbeatProber } from "@egress-nat/founat";
 import {
@@ -29,7 +30,8 @@ const Environment = NodeDirectories.extend({
   POD_NAME: z.string().describe("the pod's name, by the downward API: metadata.name"),
   POD_NAMESPACE: z.string().describe("the product's namespace, by the downward API: metadata.namespace"),
   HEALTH_ADDRESS: z
-    .union([z.ipv4(), z.ipv6()])
+    .string()
+    .refine(isAddress)
     .optional()
     .describe(
       "address to serve health and metrics on, from the chart's metrics.agentAddress; all addresses of the node where it is not set",

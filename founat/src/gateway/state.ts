@@ -46,7 +46,7 @@ export function gatewayFacts(state: Omit<GatewayState, "filter">, named?: readon
   const link = state.links.find(({ name }) => name === route?.device);
   const own = named?.map(canonicalAddress);
   const addresses = firstOfEach(
-    link?.addresses.filter(({ address }) => own?.includes(canonicalAddress(address)) ?? true) ?? [],
+    link?.addresses.filter(({ address }) => own?.includes(address) ?? true) ?? [],
   );
   if (link === undefined || Object.keys(addresses).length === 0) {
     const which = own === undefined ? "no address" : `none of the addresses ${own.join(", ")}`;

@@ -1,5 +1,5 @@
-import type { Addresses } from "../family.ts";
-import { formatCidr, parseCidr } from "../routing/cidr.ts";
+import { type Addresses, formatCidr } from "@egress-nat/addresses";
+import { parseCidr } from "../routing/cidr.ts";
 import { type LinkState, MAIN_TABLE, type NetworkState, type RouteState } from "./state.ts";
 
 /** linux/rtnetlink.h */

@@ -1,9 +1,15 @@
-import { isIP } from "node:net";
+import {
+  canonicalAddress,
+  FAMILIES,
+  formatRange,
+  isAddress,
+  mergeRanges,
+  type Range,
+  rangeOf,
+} from "@egress-nat/addresses";
 import { z } from "zod";
 import { unexpectedOutput } from "../../error.ts";
-import { FAMILIES } from "../../family.ts";
-import { canonicalAddress, parseAddress, parseCidr, type Range, rangeOf } from "../../routing/cidr.ts";
-import { formatRange, mergeRanges } from "../../routing/ranges.ts";
+import { parseAddress, parseCidr } from "../../routing/cidr.ts";
 
 /** What the kernel holds of one table. */
 export interface NftTableState {
@@ -154,7 +160,7 @@ function mapEntry([key, value]: Extract<Element, readonly unknown[]>): NftElemen
 }
 
 function asRange(element: Element | undefined): (Range & { family: "ipv4" | "ipv6" }) | undefined {
-  if (typeof element === "string" && isIP(element) !== 0) {
+  if (typeof element === "string" && isAddress(element)) {
     const { family, value } = parseAddress(element);
     return { family, first: value, last: value };
   }
@@ -170,5 +176,5 @@ function asRange(element: Element | undefined): (Range & { family: "ipv4" | "ipv
 
 /** Of what is no address, for instance `*` for every key that no other element has: as it is. */
 function canonical(value: string | number): string {
-  return typeof value === "string" && isIP(value) !== 0 ? canonicalAddress(value) : String(value);
+  return canonicalAddress(String(value)) ?? String(value);
 }

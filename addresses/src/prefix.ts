@@ -1,0 +1,83 @@
+import { formatAddress, parseAddress } from "./address.ts";
+import { ADDRESS_BITS, type Family } from "./family.ts";
+import type { Range } from "./range.ts";
+
+/** A network: its first address as a number, and the length of its prefix in bits. */
+export interface Prefix {
+  readonly family: Family;
+  readonly first: bigint;
+  readonly length: number;
+}
+
+/**
+ * @param cidr an address and a prefix length, or an address alone; host bits are masked
+ * @returns undefined when it is neither
+ */
+export function parseCidr(cidr: string): Prefix | undefined {
+  const [text = "", lengthText, ...rest] = cidr.split("/");
+  const address = parseAddress(text);
+  if (address === undefined || rest.length > 0) return undefined;
+  const { family, value } = address;
+  const bits = ADDRESS_BITS[family];
+  const length = lengthText === undefined ? bits : prefixLength(lengthText);
+  if (!(length <= bits)) return undefined;
+  const hostBits = BigInt(bits - length);
+  return { family, first: (value >> hostBits) << hostBits, length };
+}
+
+/** With its length, that of a single address as well. */
+export function formatCidr({ family, first, length }: Prefix): string {
+  return `${formatAddress(family, first)}/${length}`;
+}
+
+export function rangeOf({ family, first, length }: Prefix): Range {
+  return { first, last: first + (1n << BigInt(ADDRESS_BITS[family] - length)) - 1n };
+}
+
+/** Whether all of `inner` is in `outer`. */
+export function containsPrefix(outer: Prefix, inner: Prefix): boolean {
+  return (
+    outer.family === inner.family &&
+    outer.length <= inner.length &&
+    outer.first <= inner.first &&
+    inner.first <= rangeOf(outer).last
+  );
+}
+
+/** Sorts so that a network stands before all networks inside it. */
+export function byFamilyAndAddress(a: Prefix, b: Prefix): number {
+  if (a.family !== b.family) return a.family < b.family ? -1 : 1;
+  if (a.first !== b.first) return a.first < b.first ? -1 : 1;
+  return a.length - b.length;
+}
+
+/**
+ * The fewest networks that hold the same addresses.
+ *
+ * @returns v4 before v6, in the order of addresses
+ */
+export function aggregate(prefixes: Iterable<Prefix>): Prefix[] {
+  const aggregated: Prefix[] = [];
+  for (let prefix of [...prefixes].sort(byFamilyAndAddress)) {
+    const before = aggregated.at(-1);
+    if (before !== undefined && containsPrefix(before, prefix)) continue;
+    // Two halves of a network are that network, which may be a half itself.
+    for (let half = aggregated.at(-1); half !== undefined; half = aggregated.at(-1)) {
+      const whole = { ...half, length: half.length - 1 };
+      if (!isNetwork(whole) || half.length !== prefix.length || !containsPrefix(whole, prefix)) break;
+      aggregated.pop();
+      prefix = whole;
+    }
+    aggregated.push(prefix);
+  }
+  return aggregated;
+}
+
+/** Whether there is such a length, and no bit behind it is set. */
+function isNetwork({ family, first, length }: Prefix): boolean {
+  return length >= 0 && first % (1n << BigInt(ADDRESS_BITS[family] - length)) === 0n;
+}
+
+function prefixLength(text: string): number {
+  return /^(0|[1-9]\d{0,2})$/.test(text) ? Number(text) : Number.NaN;
+}
