@@ -10,6 +10,11 @@ export interface Addresses {
   readonly ipv6?: string;
 }
 
+/** The first address of each family. */
+export function firstOfEach(addresses: readonly string[]): Addresses {
+  return Object.fromEntries(addresses.toReversed().map((address) => [familyOf(address), address]));
+}
+
 /** @param text an address or a CIDR; of anything else this says nothing */
 export function familyOf(text: string): Family {
   return text.includes(":") ? "ipv6" : "ipv4";

@@ -8,7 +8,7 @@ export {
   isMapped,
   parseAddress,
 } from "./address.ts";
-export { ADDRESS_BITS, type Addresses, FAMILIES, type Family, familyOf } from "./family.ts";
+export { ADDRESS_BITS, type Addresses, FAMILIES, type Family, familyOf, firstOfEach } from "./family.ts";
 export {
   aggregate,
   byFamilyAndAddress,

@@ -1,6 +1,6 @@
 import { formatAddress, parseAddress } from "./address.ts";
-import { ADDRESS_BITS, type Family } from "./family.ts";
-import type { Range } from "./range.ts";
+import { ADDRESS_BITS, FAMILIES, type Family } from "./family.ts";
+import { mergeRanges, type Range } from "./range.ts";
 
 /** A network: its first address as a number, and the length of its prefix in bits. */
 export interface Prefix {
@@ -56,26 +56,21 @@ export function byFamilyAndAddress(a: Prefix, b: Prefix): number {
  *
  * @returns v4 before v6, in the order of addresses
  */
-export function aggregate(prefixes: Iterable<Prefix>): Prefix[] {
-  const aggregated: Prefix[] = [];
-  for (let prefix of [...prefixes].sort(byFamilyAndAddress)) {
-    const before = aggregated.at(-1);
-    if (before !== undefined && containsPrefix(before, prefix)) continue;
-    // Two halves of a network are that network, which may be a half itself.
-    for (let half = aggregated.at(-1); half !== undefined; half = aggregated.at(-1)) {
-      const whole = { ...half, length: half.length - 1 };
-      if (!isNetwork(whole) || half.length !== prefix.length || !containsPrefix(whole, prefix)) break;
-      aggregated.pop();
-      prefix = whole;
-    }
-    aggregated.push(prefix);
-  }
-  return aggregated;
+export function aggregate(prefixes: readonly Prefix[]): Prefix[] {
+  return FAMILIES.flatMap((family) => {
+    const ranges = prefixes.filter((prefix) => prefix.family === family).map(rangeOf);
+    return mergeRanges(ranges).flatMap((range) => networksOf(family, range));
+  });
 }
 
-/** Whether there is such a length, and no bit behind it is set. */
-function isNetwork({ family, first, length }: Prefix): boolean {
-  return length >= 0 && first % (1n << BigInt(ADDRESS_BITS[family] - length)) === 0n;
+function networksOf(family: Family, { first, last }: Range): Prefix[] {
+  if (first > last) return [];
+  for (let length = 0; ; length++) {
+    const { last: end } = rangeOf({ family, first, length });
+    const isNetwork = first % (end - first + 1n) === 0n;
+    if (isNetwork && end <= last)
+      return [{ family, first, length }, ...networksOf(family, { first: end + 1n, last })];
+  }
 }
 
 function prefixLength(text: string): number {

@@ -1,6 +1,6 @@
 /** One packet through each tunnel of a client that was added, and back. */
 
-import { familyOf } from "@egress-nat/addresses";
+import { firstOfEach } from "@egress-nat/addresses";
 import type { ClientConfig, SilentTunnel } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
 import type { EgressFacts } from "../gateways/view.ts";
@@ -33,13 +33,9 @@ export async function probeTunnels(
 ): Promise<void> {
   const waiting = egresses.filter(({ spec }) => spec.clientStartup !== "Immediate");
   if (waiting.length === 0) return;
-  const [ipv4, ipv6] = [
-    addresses.find((address) => familyOf(address) === "ipv4"),
-    addresses.find((address) => familyOf(address) === "ipv6"),
-  ];
   try {
     const silent = await networks.probe(netns, config, {
-      addresses: { ...(ipv4 !== undefined && { ipv4 }), ...(ipv6 !== undefined && { ipv6 }) },
+      addresses: firstOfEach(addresses),
       egresses: waiting.map(({ metadata }) => egressKey(metadata)),
       timeoutMs: PROBE_TIMEOUT_MS,
     });

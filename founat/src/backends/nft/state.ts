@@ -2,14 +2,14 @@ import {
   canonicalAddress,
   FAMILIES,
   formatRange,
-  isAddress,
   mergeRanges,
+  parseAddress,
+  parseCidr,
   type Range,
   rangeOf,
 } from "@egress-nat/addresses";
 import { z } from "zod";
 import { unexpectedOutput } from "../../error.ts";
-import { parseAddress, parseCidr } from "../../routing/cidr.ts";
 
 /** What the kernel holds of one table. */
 export interface NftTableState {
@@ -160,10 +160,8 @@ function mapEntry([key, value]: Extract<Element, readonly unknown[]>): NftElemen
 }
 
 function asRange(element: Element | undefined): (Range & { family: "ipv4" | "ipv6" }) | undefined {
-  if (typeof element === "string" && isAddress(element)) {
-    const { family, value } = parseAddress(element);
-    return { family, first: value, last: value };
-  }
+  const address = typeof element === "string" ? parseAddress(element) : undefined;
+  if (address !== undefined) return { family: address.family, first: address.value, last: address.value };
   if (typeof element !== "object" || Array.isArray(element)) return undefined;
   if ("range" in element) {
     const [first, last] = element.range.map(parseAddress);
@@ -171,7 +169,7 @@ function asRange(element: Element | undefined): (Range & { family: "ipv4" | "ipv
   }
   if (!("prefix" in element)) return undefined;
   const prefix = parseCidr(`${element.prefix.addr}/${element.prefix.len}`);
-  return { family: prefix.family, ...rangeOf(prefix) };
+  return prefix && { family: prefix.family, ...rangeOf(prefix) };
 }
 
 /** Of what is no address, for instance `*` for every key that no other element has: as it is. */
