@@ -23,6 +23,15 @@ export const NODE_LABEL = "coil.cybozu.com/node";
 /** The container of a gateway pod that the operator completes. */
 export const EGRESS_CONTAINER = "egress";
 
+/**
+ * Name of the operator: of its Deployment and its service account, of the Lease by which one leads, and of whoever has
+ * applied children and status in their managed fields.
+ */
+export const OPERATOR = "egress-nat-operator";
+
+/** Name of the node agents: of their DaemonSet and service account, and of whoever has applied slices. */
+export const NODE_AGENT = "egress-nat-node-agent";
+
 /** Name of the ConfigMap in which the operator publishes the cluster's own networks, in its own namespace. */
 export const CLUSTER_RANGES_CONFIG_MAP = "egress-nat-cluster-ranges";
 

@@ -1,6 +1,6 @@
 /** `installation-check`: what `helm test` runs. */
 
-import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, NODE_AGENT, OPERATOR, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
   createTransport,
   KubeError,
@@ -9,17 +9,14 @@ import {
   resourcePath,
   type Transport,
 } from "@egress-nat/kube";
-import { type ProgramContext, parseEnvironment } from "@egress-nat/program";
+import { OwnPod, type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { z } from "zod";
-import { LEASE } from "../lease.ts";
 import { daemonSetProgress } from "./daemon-set.ts";
 import { definitionProblems } from "./definitions.ts";
 
-const NODE_AGENT = "egress-nat-node-agent";
-
 const Lease = z.object({ spec: z.object({ holderIdentity: z.string().default("") }).prefault({}) });
 
-const Configuration = z.object({ POD_NAMESPACE: z.string().describe("namespace of the release") });
+const Configuration = OwnPod.pick({ POD_NAMESPACE: true });
 
 /** Its findings are in the log by then. */
 class InstallationIncomplete extends Error {
@@ -69,7 +66,7 @@ export async function installationFindings(
       }),
     ),
     look(async () => {
-      const path = resourcePath(LEASE_RESOURCE, { namespace, name: LEASE });
+      const path = resourcePath(LEASE_RESOURCE, { namespace, name: OPERATOR });
       const leader = Lease.parse(await transport.request({ method: "GET", path, signal })).spec
         .holderIdentity;
       return {

@@ -1,7 +1,16 @@
 /** The container `egress` of a gateway pod: what the template says, completed with what a gateway needs. */
 
-import { EGRESS_CONTAINER, type Egress, FOU_PORT, HEALTH_PORTS, HEARTBEAT_PORT } from "@egress-nat/crds";
+import {
+  EGRESS_CONTAINER,
+  type Egress,
+  FOU_PORT,
+  type GatewayEnvironment,
+  HEALTH_PORTS,
+  HEARTBEAT_PORT,
+} from "@egress-nat/crds";
+import { LOG_LEVEL } from "@egress-nat/program";
 import type { V1Container, V1EnvVar, V1SecurityContext } from "@kubernetes/client-node";
+import type { z } from "zod";
 
 /** What the operator tells every gateway. */
 export interface GatewaySettings {
@@ -84,20 +93,22 @@ export function gatewayContainer(
   };
 }
 
-function environment(egress: Egress, settings: GatewaySettings): V1EnvVar[] {
-  return [
-    { name: "EGRESS_NAMESPACE", value: egress.metadata.namespace },
-    { name: "EGRESS_NAME", value: egress.metadata.name },
-    fromField("POD_NAME", "metadata.name"),
-    fromField("POD_IPS", "status.podIPs"),
-    fromField("NODE_NAME", "spec.nodeName"),
-    { name: "CLUSTER_RANGES_NAMESPACE", value: settings.clusterRangesNamespace },
-    { name: "LOG_LEVEL", value: settings.logLevel },
-  ];
+function environment({ metadata }: Egress, settings: GatewaySettings): V1EnvVar[] {
+  type Variable = Omit<V1EnvVar, "name">;
+  const variables = {
+    EGRESS_NAMESPACE: { value: metadata.namespace },
+    EGRESS_NAME: { value: metadata.name },
+    POD_NAME: fromField("metadata.name"),
+    POD_IPS: fromField("status.podIPs"),
+    NODE_NAME: fromField("spec.nodeName"),
+    CLUSTER_RANGES_NAMESPACE: { value: settings.clusterRangesNamespace },
+    [LOG_LEVEL]: { value: settings.logLevel },
+  } satisfies Record<keyof z.input<typeof GatewayEnvironment>, Variable> & Record<string, Variable>;
+  return Object.entries(variables).map(([name, variable]) => ({ name, ...variable }));
 }
 
-function fromField(name: string, fieldPath: string): V1EnvVar {
-  return { name, valueFrom: { fieldRef: { apiVersion: "v1", fieldPath } } };
+function fromField(fieldPath: string): Omit<V1EnvVar, "name"> {
+  return { valueFrom: { fieldRef: { apiVersion: "v1", fieldPath } } };
 }
 
 function mergeByName<T extends { name?: string }>(theirs: readonly T[] | undefined, ours: readonly T[]): T[] {
