@@ -9,6 +9,8 @@ export interface Prefix {
   readonly length: number;
 }
 
+const LENGTH = /^(0|[1-9]\d{0,2})$/;
+
 /**
  * @param cidr an address and a prefix length, or an address alone; host bits are masked
  * @returns undefined when it is neither
@@ -19,7 +21,7 @@ export function parseCidr(cidr: string): Prefix | undefined {
   if (address === undefined || rest.length > 0) return undefined;
   const { family, value } = address;
   const bits = ADDRESS_BITS[family];
-  const length = lengthText === undefined ? bits : prefixLength(lengthText);
+  const length = lengthText === undefined ? bits : LENGTH.test(lengthText) ? Number(lengthText) : Number.NaN;
   if (!(length <= bits)) return undefined;
   const hostBits = BigInt(bits - length);
   return { family, first: (value >> hostBits) << hostBits, length };
@@ -36,12 +38,9 @@ export function rangeOf({ family, first, length }: Prefix): Range {
 
 /** Whether all of `inner` is in `outer`. */
 export function containsPrefix(outer: Prefix, inner: Prefix): boolean {
-  return (
-    outer.family === inner.family &&
-    outer.length <= inner.length &&
-    outer.first <= inner.first &&
-    inner.first <= rangeOf(outer).last
-  );
+  if (outer.family !== inner.family || outer.length > inner.length) return false;
+  const hostBits = BigInt(ADDRESS_BITS[outer.family] - outer.length);
+  return outer.first >> hostBits === inner.first >> hostBits;
 }
 
 /** Sorts so that a network stands before all networks inside it. */
@@ -71,8 +70,4 @@ function networksOf(family: Family, { first, last }: Range): Prefix[] {
     if (isNetwork && end <= last)
       return [{ family, first, length }, ...networksOf(family, { first: end + 1n, last })];
   }
-}
-
-function prefixLength(text: string): number {
-  return /^(0|[1-9]\d{0,2})$/.test(text) ? Number(text) : Number.NaN;
 }

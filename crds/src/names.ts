@@ -23,13 +23,10 @@ export const NODE_LABEL = "coil.cybozu.com/node";
 /** The container of a gateway pod that the operator completes. */
 export const EGRESS_CONTAINER = "egress";
 
-/**
- * Name of the operator: of its Deployment and its service account, of the Lease by which one leads, and of whoever has
- * applied children and status in their managed fields.
- */
+/** Of the operator's Deployment and account, of the Lease by which one leads, of the field manager of what it applies. */
 export const OPERATOR = "egress-nat-operator";
 
-/** Name of the node agents: of their DaemonSet and service account, and of whoever has applied slices. */
+/** Of the node agents' DaemonSet and account, and of the field manager of slices. */
 export const NODE_AGENT = "egress-nat-node-agent";
 
 /** Name of the ConfigMap in which the operator publishes the cluster's own networks, in its own namespace. */

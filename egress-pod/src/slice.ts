@@ -39,13 +39,9 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
   const entries: SliceEntry[] = [];
   clients.forEach((client, index) => {
     if (isEntry(client)) {
-      const { uid, namespace, addresses, addedAt } = client;
-      entries.push({
-        id: `${metadata.uid}/${uid}`,
-        namespace,
-        addresses: addresses.flatMap((address) => canonicalAddress(address) ?? []),
-        addedAt,
-      });
+      const { uid, namespace, addedAt } = client;
+      const addresses = client.addresses.flatMap((address) => canonicalAddress(address) ?? []);
+      entries.push({ id: `${metadata.uid}/${uid}`, namespace, addresses, addedAt });
       return;
     }
     const { error } = SliceClient.safeParse(client);

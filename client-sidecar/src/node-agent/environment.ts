@@ -1,11 +1,18 @@
+/** What the chart tells an agent, by environment variables. */
+
 import { isAddress } from "@egress-nat/addresses";
 import { OwnPod } from "@egress-nat/program";
 import { z } from "zod";
-import { NodeDirectories } from "./installer/environment.ts";
 
-/** What the chart tells an agent. */
-export const AgentEnvironment = z.object({
-  ...NodeDirectories.shape,
+/** The node's CNI directories, as the containers see them. */
+export const NodeDirectories = z.object({
+  CNI_BIN_DIR: z.string().describe("the node's directory of CNI plugins, mounted: /host/opt/cni/bin"),
+  CNI_CONF_DIR: z
+    .string()
+    .describe("the node's directory of CNI configurations, mounted: /host/etc/cni/net.d"),
+});
+
+export const AgentEnvironment = NodeDirectories.extend({
   ...OwnPod.shape,
   NODE_NAME: z.string().describe("the node's name, by the downward API: spec.nodeName"),
   HEALTH_ADDRESS: z

@@ -16,8 +16,6 @@ import { definitionProblems } from "./definitions.ts";
 
 const Lease = z.object({ spec: z.object({ holderIdentity: z.string().default("") }).prefault({}) });
 
-const Configuration = OwnPod.pick({ POD_NAMESPACE: true });
-
 /** Its findings are in the log by then. */
 class InstallationIncomplete extends Error {
   readonly code = "InstallationIncomplete";
@@ -35,7 +33,7 @@ export interface Finding {
 }
 
 export async function installationCheck({ signal, logger }: ProgramContext): Promise<void> {
-  const { POD_NAMESPACE } = parseEnvironment(Configuration);
+  const { POD_NAMESPACE } = parseEnvironment(OwnPod.pick({ POD_NAMESPACE: true }));
   const transport = createTransport({ credentials: await loadCredentials(), logger });
   const findings = await installationFindings(transport, POD_NAMESPACE, signal).finally(() =>
     transport.close(),

@@ -4,13 +4,14 @@ import {
   EGRESS_CONTAINER,
   type Egress,
   FOU_PORT,
-  type GatewayEnvironment,
+  GatewayEnvironment,
   HEALTH_PORTS,
   HEARTBEAT_PORT,
 } from "@egress-nat/crds";
 import { LOG_LEVEL } from "@egress-nat/program";
 import type { V1Container, V1EnvVar, V1SecurityContext } from "@kubernetes/client-node";
-import type { z } from "zod";
+
+const VARIABLES = GatewayEnvironment.keyof().enum;
 
 /** What the operator tells every gateway. */
 export interface GatewaySettings {
@@ -93,22 +94,20 @@ export function gatewayContainer(
   };
 }
 
-function environment({ metadata }: Egress, settings: GatewaySettings): V1EnvVar[] {
-  type Variable = Omit<V1EnvVar, "name">;
-  const variables = {
-    EGRESS_NAMESPACE: { value: metadata.namespace },
-    EGRESS_NAME: { value: metadata.name },
-    POD_NAME: fromField("metadata.name"),
-    POD_IPS: fromField("status.podIPs"),
-    NODE_NAME: fromField("spec.nodeName"),
-    CLUSTER_RANGES_NAMESPACE: { value: settings.clusterRangesNamespace },
-    [LOG_LEVEL]: { value: settings.logLevel },
-  } satisfies Record<keyof z.input<typeof GatewayEnvironment>, Variable> & Record<string, Variable>;
-  return Object.entries(variables).map(([name, variable]) => ({ name, ...variable }));
+function environment(egress: Egress, settings: GatewaySettings): V1EnvVar[] {
+  return [
+    { name: VARIABLES.EGRESS_NAMESPACE, value: egress.metadata.namespace },
+    { name: VARIABLES.EGRESS_NAME, value: egress.metadata.name },
+    fromField("POD_NAME", "metadata.name"),
+    fromField(VARIABLES.POD_IPS, "status.podIPs"),
+    fromField("NODE_NAME", "spec.nodeName"),
+    { name: VARIABLES.CLUSTER_RANGES_NAMESPACE, value: settings.clusterRangesNamespace },
+    { name: LOG_LEVEL, value: settings.logLevel },
+  ];
 }
 
-function fromField(fieldPath: string): Omit<V1EnvVar, "name"> {
-  return { valueFrom: { fieldRef: { apiVersion: "v1", fieldPath } } };
+function fromField(name: string, fieldPath: string): V1EnvVar {
+  return { name, valueFrom: { fieldRef: { apiVersion: "v1", fieldPath } } };
 }
 
 function mergeByName<T extends { name?: string }>(theirs: readonly T[] | undefined, ours: readonly T[]): T[] {
