@@ -62,7 +62,8 @@ export function aggregate(prefixes: readonly Prefix[]): Prefix[] {
   });
 }
 
-function networksOf(family: Family, { first, last }: Range): Prefix[] {
+/** The fewest networks that are a range, in order. */
+export function networksOf(family: Family, { first, last }: Range): Prefix[] {
   if (first > last) return [];
   for (let length = 0; ; length++) {
     const { last: end } = rangeOf({ family, first, length });

@@ -15,7 +15,7 @@ const prefix = fc
     return `${formatAddress("ipv4", first)}/${length}`;
   });
 
-export const prefixes = (maxLength: number) => fc.array(prefix, { maxLength });
+const prefixes = (maxLength: number) => fc.array(prefix, { maxLength });
 
 /** What one to three Egresses and a cluster may look like. */
 export const situation = fc.record({
