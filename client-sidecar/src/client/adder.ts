@@ -47,7 +47,7 @@ export interface AdderOptions extends AnnouncementEffects {
   readonly registry: ClientRegistry;
   readonly lives: Pick<Lives, "happened">;
   readonly view: EgressView;
-  readonly networks: PodNetworks;
+  readonly networks: Pick<PodNetworks, "setUp" | "probe" | "prepareGateway">;
   readonly lookUpPod: LookUpPod;
   /** Looks at a client again: something has changed while it was being added. */
   readonly reapply: (record: string) => void;
