@@ -1,3 +1,4 @@
 /** The client side of egress-nat: CNI plugin, node agent and installer. Public is only what the build and benchmarks need. */
 
 export { DriftWatch, type DriftWatchOptions } from "./client/drift-watch.ts";
+export { AgentEnvironment, NodeDirectories } from "./node-agent/environment.ts";

@@ -5,9 +5,13 @@ import {
   resourcePath,
   type Transport,
 } from "@egress-nat/kube";
+import { settingsFrom } from "@egress-nat/test/e2e/kit/settings";
+import { nearlyACidr, nearlyAnAddress } from "@egress-nat/test/fuzz/addresses";
 import { kubectlBinary } from "@egress-nat/tools/system/client-tools";
 import { execa } from "execa";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { Address, Cidr } from "./address.ts";
 import { API_GROUP, API_VERSION } from "./names.ts";
 import { EGRESS_RESOURCE, SLICE_RESOURCE } from "./resource.ts";
 import { EGRESS_CASES } from "./testing/egress-cases.ts";
@@ -112,6 +116,48 @@ describe("the API server", () => {
     } finally {
       await run(["delete", "egressclientslice", slice.metadata.name]);
     }
+  });
+});
+
+describe("a text is one for the API server and zod, or for neither,", () => {
+  const requests = settingsFrom(process.env).long ? 50 : 5;
+  const [addedAt, namespace] = ["2026-01-02T03:04:05Z", "default"];
+
+  /** Which of some texts the API server names in its refusal of an object that has all of them. */
+  async function refused(resource: Resource, object: object, field: RegExp): Promise<readonly number[]> {
+    const answer = await dryRun(resource, { metadata: { name: "any" }, ...object });
+    return Array.from(answer.matchAll(field), ([, index]) => Number(index));
+  }
+
+  test.each([
+    [
+      "as an address",
+      Address,
+      nearlyAnAddress,
+      (texts: readonly string[]) => {
+        const clients = texts.map((text) => ({ namespace, name: "c", uid: "u", addresses: [text], addedAt }));
+        return refused(SLICE_RESOURCE, { nodeName: "n", clients }, /clients\[(\d+)\]\.addresses\[0\]: /g);
+      },
+    ],
+    [
+      "as a network",
+      Cidr,
+      nearlyACidr,
+      (destinations: readonly string[]) =>
+        refused(EGRESS_RESOURCE, { spec: { destinations } }, /spec\.destinations\[(\d+)\]: /g),
+    ],
+  ])("%s", async (_, schema, arbitrary, refusedByServer) => {
+    // Longer ones are refused before anybody reads them.
+    const short = arbitrary.filter((text) => text.length < 40);
+    await fc.assert(
+      fc.asyncProperty(fc.array(short, { minLength: 200, maxLength: 400 }), async (texts) => {
+        const byZod = [...texts.keys()].filter((index) => !schema.safeParse(texts[index]).success);
+        const byServer = await refusedByServer(texts);
+        const textsOf = (indices: readonly number[]) => indices.map((index) => texts[index]);
+        expect(textsOf(byServer)).toEqual(textsOf(byZod));
+      }),
+      { numRuns: requests },
+    );
   });
 });
 

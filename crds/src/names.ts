@@ -23,6 +23,12 @@ export const NODE_LABEL = "coil.cybozu.com/node";
 /** The container of a gateway pod that the operator completes. */
 export const EGRESS_CONTAINER = "egress";
 
+/** Of the operator's Deployment and account, of the Lease by which one leads, of the field manager of what it applies. */
+export const OPERATOR = "egress-nat-operator";
+
+/** Of the node agents' DaemonSet and account, and of the field manager of slices. */
+export const NODE_AGENT = "egress-nat-node-agent";
+
 /** Name of the ConfigMap in which the operator publishes the cluster's own networks, in its own namespace. */
 export const CLUSTER_RANGES_CONFIG_MAP = "egress-nat-cluster-ranges";
 

@@ -1,7 +1,7 @@
+import { everywhere, useClientAndGateway } from "@egress-nat/founat-testing/data-path";
+import { addressOf, ask } from "@egress-nat/founat-testing/topology";
 import { createLogger } from "@egress-nat/program";
 import { beforeAll, expect, test } from "vitest";
-import { everywhere, useClientAndGateway } from "../../founat/src/testing/data-path.ts";
-import { addressOf, ask } from "../../founat/src/testing/topology.ts";
 import { type Drained, drain } from "./drain.ts";
 
 /** Of answers in one flow: longer than a gateway waits at least. */

@@ -1,17 +1,24 @@
 import { hostname } from "node:os";
-import { API_GROUP, EGRESS_RESOURCE, FOU_PORT, HEALTH_PORTS, HEARTBEAT_PORT } from "@egress-nat/crds";
+import {
+  API_GROUP,
+  EGRESS_RESOURCE,
+  FOU_PORT,
+  GatewayEnvironment,
+  HEALTH_PORTS,
+  HEARTBEAT_PORT,
+} from "@egress-nat/crds";
 import { Gateway, GatewayWatch, HeartbeatResponder, kernelHere } from "@egress-nat/founat";
 import { createTransport, EventRecorder, loadCredentials, regarding } from "@egress-nat/kube";
 import { createRegistry, HealthServer, parseEnvironment, runProgram } from "@egress-nat/program";
 import { EgressPod } from "./egress-pod.ts";
-import { Environment } from "./environment.ts";
 import { Metrics } from "./metrics.ts";
 
 /** To read and write the elements of ten thousand clients takes nft a second, and on a slow machine many. */
 const SILENCE_MS = 300_000;
 
 await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
-  const { EGRESS_NAMESPACE, EGRESS_NAME, POD_IPS, CLUSTER_RANGES_NAMESPACE } = parseEnvironment(Environment);
+  const { EGRESS_NAMESPACE, EGRESS_NAME, POD_IPS, CLUSTER_RANGES_NAMESPACE } =
+    parseEnvironment(GatewayEnvironment);
   const logger = root.child({ egress: `${EGRESS_NAMESPACE}/${EGRESS_NAME}` });
   const registry = createRegistry();
   const kernel = kernelHere({ silenceMs: SILENCE_MS });

@@ -47,6 +47,7 @@ test("spellings of one IPv6 address are one address", () => {
 test.each([
   ["an address that is none", { ...ENTRY, addresses: ["10.244.1.300"] }, "10.244.1.300"],
   ["an address with a zone", { ...ENTRY, addresses: ["fe80::1%eth0"] }, "fe80::1%eth0"],
+  ["an IPv4 address in IPv6's spelling", { ...ENTRY, addresses: ["::ffff:10.1.2.3"] }, "::ffff:10.1.2.3"],
   ["no addresses", { ...ENTRY, addresses: [] }, "addresses"],
   ["no namespace", { ...ENTRY, namespace: undefined }, "namespace"],
   ["no UID", { ...ENTRY, uid: 7 }, "uid"],

@@ -1,5 +1,5 @@
-import { isIP, isIPv4, SocketAddress } from "node:net";
-import { EgressClientSlice, ObjectHead, SliceClient } from "@egress-nat/crds";
+import { canonicalAddress } from "@egress-nat/addresses";
+import { EgressClientSlice, isApiAddress, ObjectHead, SliceClient } from "@egress-nat/crds";
 import type { Logger } from "@egress-nat/program";
 import { z } from "zod";
 
@@ -39,8 +39,9 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
   const entries: SliceEntry[] = [];
   clients.forEach((client, index) => {
     if (isEntry(client)) {
-      const { uid, namespace, addresses, addedAt } = client;
-      entries.push({ id: `${metadata.uid}/${uid}`, namespace, addresses: addresses.map(canonical), addedAt });
+      const { uid, namespace, addedAt } = client;
+      const addresses = client.addresses.flatMap((address) => canonicalAddress(address) ?? []);
+      entries.push({ id: `${metadata.uid}/${uid}`, namespace, addresses, addedAt });
       return;
     }
     const { error } = SliceClient.safeParse(client);
@@ -68,11 +69,6 @@ function isEntry(
     typeof addedAt === "string" &&
     Array.isArray(addresses) &&
     addresses.length > 0 &&
-    addresses.every((address) => typeof address === "string" && isIP(address) !== 0 && !address.includes("%"))
+    addresses.every((address) => typeof address === "string" && isApiAddress(address))
   );
-}
-
-/** The one spelling by which addresses can be compared. */
-function canonical(address: string): string {
-  return isIPv4(address) ? address : new SocketAddress({ address, family: "ipv6" }).address;
 }

@@ -1,5 +1,6 @@
 /** The data path of egress NAT: FoU tunnels, policy routing, SNAT. It knows no Kubernetes. */
 
+export { type Addresses, FAMILIES, type Family } from "@egress-nat/addresses";
 export type { TransactionCounts } from "./backends/backend.ts";
 export { Client, type Repair } from "./client/client.ts";
 export type { ClientConfig, ClientEgress } from "./client/config.ts";
@@ -7,7 +8,6 @@ export type { Refusals } from "./client/policy.ts";
 export type { SilentTunnel, TunnelProbeOptions } from "./client/probe.ts";
 export type { Difference } from "./difference.ts";
 export { FounatError, type FounatErrorCode } from "./error.ts";
-export { type Addresses, FAMILIES, type Family } from "./family.ts";
 export type { GatewayBackend, GatewayClient, GatewayConfig } from "./gateway/config.ts";
 export { Gateway, type Suspicion } from "./gateway/gateway.ts";
 export { prepareGatewayNetns } from "./gateway/netns.ts";
@@ -20,13 +20,6 @@ export type { ProcessResult } from "./kernel/process.ts";
 export { SpareShell } from "./kernel/spare-shell.ts";
 export type { Step } from "./kernel/step.ts";
 export type { Logger } from "./logger.ts";
-export {
-  aggregateCidrs,
-  containsAddress,
-  isNarrow,
-  PRIVATE_RANGES,
-  parseAddress,
-  parseCidr,
-} from "./routing/cidr.ts";
+export { isNarrow, PRIVATE_RANGES, parseAddress, parseCidr } from "./routing/cidr.ts";
 export { normalizeCidrs } from "./routing/nesting.ts";
 export { type NetnsWatch, type NetnsWatchOptions, openNetnsWatch } from "./watch/netns-watch.ts";

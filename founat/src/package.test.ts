@@ -9,27 +9,29 @@ import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import ts from "typescript";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { installTarball, packFounat, writeReadmeExample } from "./testing/package.ts";
+import { installTarballs, PACKAGES, pack, writeReadmeExample } from "./testing/package.ts";
 import { publicApi } from "./testing/public-api.ts";
 
 let folder: string;
-let tarball: string;
-/** Of a project that depends on it. */
+let tarballs: Awaited<ReturnType<typeof pack>>;
+/** Of a project that depends on founat. */
 let project: string;
-let installed: string;
+/** Of that project. */
+let scope: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "founat-package-"));
   project = join(folder, "project");
-  installed = join(project, "node_modules/@egress-nat/founat");
-  tarball = await packFounat(folder);
-  await installTarball(tarball, project);
+  scope = join(project, "node_modules/@egress-nat");
+  tarballs = await pack(folder);
+  await installTarballs(tarballs, project);
 });
 afterAll(() => rm(folder, { recursive: true }));
 
 const typeRoots = [join(ROOT, "node_modules/@types")];
 
-test("it holds what is needed, and no tests", () => {
+test.each(PACKAGES)("%s holds what is needed, and no tests", (name) => {
+  const installed = join(scope, name);
   const files = globSync("**/*.*", { cwd: installed });
   expect(files).toEqual(
     expect.arrayContaining(["README.md", "dist/index.js", "dist/index.d.ts", "src/index.ts"]),
@@ -38,9 +40,13 @@ test("it holds what is needed, and no tests", () => {
   expect(readFileSync(join(installed, "LICENSE"))).toEqual(readFileSync(join(ROOT, "LICENSE")));
 });
 
-test("its source maps lead to sources that are there", () => {
+test.each([
+  ["addresses", 4],
+  ["founat", 50],
+])("the source maps of %s lead to sources that are there", (name, least) => {
+  const installed = join(scope, name);
   const maps = globSync("dist/**/*.map", { cwd: installed });
-  expect(maps.length).toBeGreaterThan(50);
+  expect(maps.length).toBeGreaterThan(least);
   const sources = maps.flatMap((path) => {
     const map = JSON.parse(readFileSync(join(installed, path), "utf8")) as { sources: string[] };
     return map.sources.map((source) => join(dirname(path), source));
@@ -49,14 +55,14 @@ test("its source maps lead to sources that are there", () => {
   expect(sources.filter((source) => !files.has(source))).toEqual([]);
 });
 
-test("publint finds nothing", async () => {
-  const { buffer } = new Uint8Array(await readFile(tarball));
+test.each(PACKAGES)("publint finds nothing in %s", async (name) => {
+  const { buffer } = new Uint8Array(await readFile(tarballs[name]));
   const { messages, pkg } = await publint({ pack: { tarball: buffer }, strict: true });
   expect(messages.map((message) => formatMessage(message, pkg, { color: false }))).toEqual([]);
 });
 
-test("the types are right wherever ES modules are", async () => {
-  const result = await checkPackage(createPackageFromTarballData(await readFile(tarball)));
+test.each(PACKAGES)("the types of %s are right wherever ES modules are", async (name) => {
+  const result = await checkPackage(createPackageFromTarballData(await readFile(tarballs[name])));
   const problems = "problems" in result ? result.problems : [result];
   const ofOldTimes = ["node10", "node16-cjs"];
   expect(
@@ -90,7 +96,7 @@ test("it is loaded there, and has what its types say", async () => {
 });
 
 test("its public API is what api.md says", async () => {
-  const { exported, named } = publicApi(join(installed, "dist/index.d.ts"), {
+  const { exported, named } = publicApi(join(scope, "founat/dist/index.d.ts"), scope, {
     module: ts.ModuleKind.NodeNext,
     target: ts.ScriptTarget.ES2024,
     types: ["node"],

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { installTarball, packFounat, writeReadmeExample } from "./testing/package.ts";
+import { installTarballs, pack, writeReadmeExample } from "./testing/package.ts";
 import { addressOf, ask, buildTopology, destroyTopology } from "./testing/topology.ts";
 
 let folder: string;
@@ -21,7 +21,7 @@ test("the README's example runs in a project that installs the package", async (
   const internet = addressOf("internet", "ipv4");
   expect(await ask("client", "tcp", internet)).toBe(addressOf("client", "ipv4"));
   const project = join(machine.share, "a-project");
-  await installTarball(await packFounat(folder), project);
+  await installTarballs(await pack(folder), project);
   await machine.run(["node", await writeReadmeExample(project)]);
   expect(await ask("client", "tcp", internet)).toBe(addressOf("gateway", "ipv4"));
 });

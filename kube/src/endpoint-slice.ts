@@ -1,6 +1,6 @@
 /** The endpoints of Services: https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/ */
 
-import { isIP } from "node:net";
+import { isAddress } from "@egress-nat/addresses";
 import { z } from "zod";
 import { OwnerReferences } from "./owner-references.ts";
 import { namespacedResource } from "./resource.ts";
@@ -82,7 +82,7 @@ export function mergeEndpoints(slices: readonly EndpointSlice[]): readonly Endpo
   for (const endpoint of slices.flatMap(({ endpoints }) => endpoints)) {
     const { conditions, nodeName, targetRef } = endpoint;
     // Those of a slice of type FQDN are names.
-    const addresses = endpoint.addresses.filter((address) => isIP(address) !== 0 && !address.includes("%"));
+    const addresses = endpoint.addresses.filter(isAddress);
     if (addresses.length === 0) continue;
     // A condition that is not known counts as true, and serving as ready: discovery.k8s.io/v1 EndpointConditions.
     const ready = conditions.ready ?? true;

@@ -1,10 +1,11 @@
 /** What the operator is told by its environment. */
 
 import { Cidr, HEALTH_PORTS } from "@egress-nat/crds";
+import { OwnPod } from "@egress-nat/program";
 import { z } from "zod";
 
 /** For {@link parseEnvironment}. */
-export const Configuration = z.object({
+export const Configuration = OwnPod.extend({
   EGRESS_POD_IMAGE: z
     .string()
     .describe("image of the gateway pods, such as registry.example/egress-nat-egress-pod:1.0"),
@@ -26,8 +27,6 @@ export const Configuration = z.object({
     .min(1)
     .default(2)
     .describe("number of Egresses whose gateways are replaced at a time in an upgrade"),
-  POD_NAMESPACE: z.string().describe("namespace of the operator's own pod"),
-  POD_NAME: z.string().describe("name of the operator's own pod"),
   HEALTH_PORT: z.coerce
     .number()
     .int()
@@ -35,6 +34,5 @@ export const Configuration = z.object({
     .describe(
       "TCP port of /healthz, /readyz and /metrics; another one where several programs share a network namespace",
     ),
-  LOG_LEVEL: z.string().default("info"),
 });
 export type Configuration = z.infer<typeof Configuration>;

@@ -1,9 +1,9 @@
 import { EGRESS_LABEL, EGRESS_RESOURCE } from "@egress-nat/crds";
 import { createTransport, hasCode, loadCredentials, type Transport } from "@egress-nat/kube";
+import { TcpProxy } from "@egress-nat/kube/testing/tcp-proxy";
 import { settingsFrom } from "@egress-nat/test/e2e/kit/settings";
 import fc from "fast-check";
 import { inject, test } from "vitest";
-import { TcpProxy } from "../../kube/src/testing/tcp-proxy.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { Playground, silentLogger } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";

@@ -1,5 +1,6 @@
 /** The operator's image: the operator itself, and what the chart's hooks run. */
 
+import { OPERATOR } from "@egress-nat/crds/names";
 import { runProgram } from "@egress-nat/program";
 import { installationCheck } from "./installation/installation-check.ts";
 import { uninstallCheck } from "./installation/uninstall-check.ts";
@@ -11,7 +12,7 @@ const [command = "serve"] = process.argv.slice(2);
 switch (command) {
   case "serve":
     // What only the operator needs is most of the bundle.
-    await runProgram("egress-nat-operator", (await import("./serve.ts")).serve);
+    await runProgram(OPERATOR, (await import("./serve.ts")).serve);
     break;
   case "installation-check":
     await runProgram("egress-nat-installation-check", installationCheck);

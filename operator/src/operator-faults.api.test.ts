@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { EGRESS_RESOURCE, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { createTransport, LEASE_RESOURCE, loadCredentials, type Transport } from "@egress-nat/kube";
+import { Etcd } from "@egress-nat/kube/testing/etcd";
 import { apiserver, etcd } from "@egress-nat/test/bed/api/apiserver";
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
-import { Etcd } from "../../kube/src/testing/etcd.ts";
 import { CHILD_RESOURCES } from "./egress/children/index.ts";
 import { Playground, silentLogger } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";

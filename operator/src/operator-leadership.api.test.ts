@@ -1,6 +1,6 @@
 import { hasCode, LEASE_RESOURCE, NAMESPACE_RESOURCE, type Transport } from "@egress-nat/kube";
+import { createNamespace } from "@egress-nat/kube/testing/namespace";
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
-import { createNamespace } from "../../kube/src/testing/namespace.ts";
 import { Playground } from "./testing/cluster.ts";
 import { confinedTo } from "./testing/confined-transport.ts";
 import { caughtUp, expectAsFresh } from "./testing/fresh-outcome.ts";

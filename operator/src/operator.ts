@@ -1,6 +1,7 @@
 /** The operator: what runs, in which order it begins and ends. All that is used of @dot-i/k8s-operator is here. */
 
 import k8sOperator from "@dot-i/k8s-operator";
+import { API_GROUP, OPERATOR } from "@egress-nat/crds";
 import { Controller, EventRecorder, fencedBy, LeaderElector, type Transport } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
 import { type Caches, createCaches } from "./caches.ts";
@@ -9,7 +10,6 @@ import { type RangesBySource, rangesBySource } from "./cluster-ranges/ranges.ts"
 import { clusterRangesReconciler } from "./cluster-ranges/reconcile.ts";
 import { type EgressLeadOptions, reconcileEgresses } from "./egress/controller.ts";
 import { DefinitionsCheck } from "./installation/definitions.ts";
-import { LEASE } from "./lease.ts";
 import type { OperatorMetrics } from "./metrics.ts";
 import { orphanReconciler } from "./slices/orphans.ts";
 import { CLUSTER_RANGES, type Controllers, watchCaches } from "./watches.ts";
@@ -37,7 +37,7 @@ export interface ClusterNetworks {
   readonly serviceAddresses: boolean;
 }
 
-const COMPONENT = "coil.cybozu.com/egress-nat-operator";
+const COMPONENT = `${API_GROUP}/${OPERATOR}`;
 
 const CONCURRENCY = 8;
 const BACKOFF = { baseMs: 250, maxMs: 60_000 };
@@ -77,7 +77,7 @@ export class EgressOperator extends Operator {
     };
     this.#definitions = new DefinitionsCheck(transport, logger);
     this.#events = new EventRecorder({ transport, component: COMPONENT, instance: identity, logger });
-    const lease = { transport: leaseTransport, namespace, name: LEASE };
+    const lease = { transport: leaseTransport, namespace, name: OPERATOR };
     this.#elector = new LeaderElector({ ...lease, identity, logger });
     options.metrics.watch({
       controllers: Object.values(this.#controllers),

@@ -1,5 +1,6 @@
 /** `serve`: the operator as a program. */
 
+import { OPERATOR } from "@egress-nat/crds";
 import { createTransport, loadCredentials, type SentRequest } from "@egress-nat/kube";
 import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { Configuration } from "./configuration.ts";
@@ -13,7 +14,7 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
   const transportOptions = {
     credentials: await loadCredentials(),
     logger,
-    userAgent: "egress-nat-operator",
+    userAgent: OPERATOR,
     onRequest: (request: SentRequest) => metrics.requested(request),
   };
   const transport = createTransport(transportOptions);
@@ -25,7 +26,7 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
       image: configuration.EGRESS_POD_IMAGE,
       imagePullPolicy: configuration.EGRESS_POD_IMAGE_PULL_POLICY,
       clusterRangesNamespace: configuration.POD_NAMESPACE,
-      logLevel: configuration.LOG_LEVEL,
+      logLevel: logger.level,
     },
     maxConcurrentRollouts: configuration.MAX_CONCURRENT_ROLLOUTS,
     clusterNetworks: {

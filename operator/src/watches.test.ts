@@ -1,8 +1,8 @@
 import { EGRESS_LABEL } from "@egress-nat/crds";
 import type { Change, Controller, KubeObject } from "@egress-nat/kube";
+import { FakeTransport } from "@egress-nat/kube/testing/fake-transport";
 import { createLogger } from "@egress-nat/program";
 import { beforeEach, describe, expect, test } from "vitest";
-import { FakeTransport } from "../../kube/src/testing/fake-transport.ts";
 import { type Caches, createCaches } from "./caches.ts";
 import { NodeHead } from "./cluster-ranges/sources.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";

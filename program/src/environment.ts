@@ -11,6 +11,14 @@ export class ConfigurationError extends Error {
   }
 }
 
+/** What the downward API tells a program of the pod that it runs in. */
+export const OwnPod = z.object({
+  POD_NAMESPACE: z
+    .string()
+    .describe("namespace of the program's own pod, by the downward API: metadata.namespace"),
+  POD_NAME: z.string().describe("name of the program's own pod, by the downward API: metadata.name"),
+});
+
 /**
  * Parses environment variables by a schema whose keys are their names.
  *

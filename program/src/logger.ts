@@ -9,10 +9,13 @@ import {
 
 export type { Logger } from "pino";
 
+/** The environment variable that says how much is in the log. */
+export const LOG_LEVEL = "LOG_LEVEL";
+
 export interface LoggerOptions {
   /** Name of the program, in every line. */
   readonly name: string;
-  /** trace, debug, info, warn, error, fatal or silent; $LOG_LEVEL, then info, if it is absent. */
+  /** trace, debug, info, warn, error, fatal or silent; {@link LOG_LEVEL}, then info, if it is absent. */
   readonly level?: string;
   /** Where lines go; standard error if it is absent, so that standard output stays free for answers. */
   readonly stream?: DestinationStream;
@@ -24,7 +27,7 @@ export interface LoggerOptions {
  * Lines are written synchronously: the last words of a program that dies are the ones worth reading.
  */
 export function createLogger(options: LoggerOptions): Logger {
-  const { name, level = process.env.LOG_LEVEL || "info", stream } = options;
+  const { name, level = process.env[LOG_LEVEL] || "info", stream } = options;
   return pino(
     {
       name,

@@ -3,7 +3,10 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ROOT } from "./markdown.ts";
 
-const WORKSPACES = ["crds", "founat", "kube", "program", "operator", "egress-pod", "client-sidecar"];
+const WORKSPACES = [
+  ...["addresses", "crds", "founat", "kube", "program"],
+  ...["operator", "egress-pod", "client-sidecar"],
+];
 const guide = readFileSync(join(ROOT, "docs/architecture.md"), "utf8");
 
 describe("a workspace imports of the others what the table of parts says that it knows", () => {

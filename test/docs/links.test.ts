@@ -3,7 +3,7 @@ import { dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
-const documents = globSync(["*.md", "{docs,founat,config,tools,test}/**/*.md"], {
+const documents = globSync(["*.md", "{docs,addresses,founat,config,tools,test}/**/*.md"], {
   cwd: root,
   exclude: (path) => path.includes("node_modules"),
 });

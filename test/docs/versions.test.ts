@@ -29,7 +29,7 @@ test("documents that name a minimum name the chart's", () => {
 
 test("documents that name a Node version name that of package.json", () => {
   const { engines } = JSON.parse(read("package.json")) as { engines: { node: string } };
-  const documents = globSync(["*.md", "{docs,config,founat}/**/*.md"], {
+  const documents = globSync(["*.md", "{docs,config,addresses,founat}/**/*.md"], {
     cwd: root,
     exclude: (path) => path.includes("node_modules"),
   });

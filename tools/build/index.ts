@@ -11,7 +11,7 @@ import { bringUpToDate } from "./up-to-date.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-const LIBRARIES = ["crds", "founat", "kube", "program"];
+const LIBRARIES = ["addresses", "crds", "founat", "kube", "program"];
 
 const PROGRAMS = [
   { workspace: "operator", entry: "src/main.ts" },

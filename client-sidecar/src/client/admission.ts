@@ -1,5 +1,6 @@
 /** Whether a pod may be a client, and of which Egresses: chains of checks over plain data. */
 
+import { FAMILIES } from "@egress-nat/addresses";
 import {
   CLIENT_ANNOTATION_PREFIX,
   EGRESS_LABEL,
@@ -9,7 +10,6 @@ import {
   MAX_CLIENT_ADDRESSES,
   namespaceTest,
 } from "@egress-nat/crds";
-import { FAMILIES } from "@egress-nat/founat";
 import { familiesOf, target } from "../gateways/targets.ts";
 import type { EgressFacts, EgressView, Gateway, StoredEgress } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";

@@ -1,5 +1,6 @@
 /** One packet through each tunnel of a client that was added, and back. */
 
+import { firstOfEach } from "@egress-nat/addresses";
 import type { ClientConfig, SilentTunnel } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
 import type { EgressFacts } from "../gateways/view.ts";
@@ -32,13 +33,9 @@ export async function probeTunnels(
 ): Promise<void> {
   const waiting = egresses.filter(({ spec }) => spec.clientStartup !== "Immediate");
   if (waiting.length === 0) return;
-  const [ipv4, ipv6] = [
-    addresses.find((address) => !address.includes(":")),
-    addresses.find((address) => address.includes(":")),
-  ];
   try {
     const silent = await networks.probe(netns, config, {
-      addresses: { ...(ipv4 !== undefined && { ipv4 }), ...(ipv6 !== undefined && { ipv6 }) },
+      addresses: firstOfEach(addresses),
       egresses: waiting.map(({ metadata }) => egressKey(metadata)),
       timeoutMs: PROBE_TIMEOUT_MS,
     });

@@ -1,5 +1,6 @@
 /** Requests of the CNI plugin, parsed. */
 
+import { isAddress } from "@egress-nat/addresses";
 import { z } from "zod";
 import { isName } from "../cni/name.ts";
 import type { AgentRequest } from "../cni/protocol.ts";
@@ -12,7 +13,7 @@ const RecordId = z.string().regex(/^[a-zA-Z0-9][^/]*$/);
 
 const Netns = z.string().startsWith("/");
 
-const Addresses = z.array(z.union([z.ipv4(), z.ipv6()]));
+const Addresses = z.array(z.string().refine(isAddress));
 
 const Pod = z.object({
   namespace: z.string().min(1),

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { API_GROUP, CNI_PLUGIN, HEALTH_PORTS } from "@egress-nat/crds";
+import { API_GROUP, CNI_PLUGIN, HEALTH_PORTS, NODE_AGENT } from "@egress-nat/crds";
 import { HeartbeatProber } from "@egress-nat/founat";
 import {
   createTransport,
@@ -12,44 +12,26 @@ import {
   ResourceClient,
 } from "@egress-nat/kube";
 import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
-import { z } from "zod";
 import type { RecordPodEvent } from "../client/pod.ts";
 import { Agent } from "./agent.ts";
+import { AgentEnvironment } from "./environment.ts";
 import { Binary } from "./installer/binary.ts";
 import { ConfigurationDirectory } from "./installer/configuration-directory.ts";
-import { NodeDirectories } from "./installer/environment.ts";
 import { Installer } from "./installer/installer.ts";
 import { InstallerMetrics } from "./installer/metrics.ts";
 import { nodeEvents } from "./installer/node-events.ts";
 import { KernelPodNetworks } from "./netns.ts";
 import { removeStartupTaint, TaintedNode } from "./startup-taint.ts";
 
-const Environment = NodeDirectories.extend({
-  NODE_NAME: z.string().describe("the node's name, by the downward API: spec.nodeName"),
-  POD_NAME: z.string().describe("the pod's name, by the downward API: metadata.name"),
-  POD_NAMESPACE: z.string().describe("the product's namespace, by the downward API: metadata.namespace"),
-  HEALTH_ADDRESS: z
-    .union([z.ipv4(), z.ipv6()])
-    .optional()
-    .describe(
-      "address to serve health and metrics on, from the chart's metrics.agentAddress; all addresses of the node where it is not set",
-    ),
-  STARTUP_TAINT: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("key of the taint to remove from the node: the chart's nodeAgent.startupTaint"),
-});
-
 /** In the image the plugin lies in a folder beside the bundle: see the Dockerfile. */
 const PLUGIN = fileURLToPath(new URL(`./cni/${CNI_PLUGIN}`, import.meta.url));
 
 export async function serve({ signal, logger }: ProgramContext): Promise<void> {
-  const environment = parseEnvironment(Environment);
+  const environment = parseEnvironment(AgentEnvironment);
   const transport = createTransport({
     credentials: await loadCredentials(),
     logger,
-    userAgent: "egress-nat-node-agent",
+    userAgent: NODE_AGENT,
   });
   const registry = createRegistry();
   const events = new EventRecorder({

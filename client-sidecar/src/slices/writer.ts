@@ -1,7 +1,7 @@
 /** Writes this node's EgressClientSlices. */
 
 import { isDeepStrictEqual } from "node:util";
-import { type EgressClientSlice, type SliceClient, sliceName } from "@egress-nat/crds";
+import { type EgressClientSlice, NODE_AGENT, type SliceClient, sliceName } from "@egress-nat/crds";
 import { hasCode, type ResourceClient } from "@egress-nat/kube";
 import type { SliceVersion } from "../gateways/health.ts";
 import type { StoredEgress } from "../gateways/view.ts";
@@ -21,8 +21,6 @@ export interface SliceWriterOptions {
 
 /** Of a slice whose UID nobody told: no gateway can say that it has let go of it, but all go with their Egress. */
 const UNKNOWN: SliceVersion = { uid: "", generation: Number.POSITIVE_INFINITY };
-
-const FIELD_MANAGER = "egress-nat-node-agent";
 
 /**
  * Brings slices to what the records say. One write per slice is under way at a time, and whoever asks meanwhile shares
@@ -95,7 +93,7 @@ export class SliceWriter {
     const slice = desiredSlice(owner, nodeName, clients);
     this.#attempted.add(key);
     // Nobody else has a say in this object: what another manager wrote into it goes.
-    const written = await client.apply(slice, { fieldManager: FIELD_MANAGER, force: true });
+    const written = await client.apply(slice, { fieldManager: NODE_AGENT, force: true });
     const version = versionOf(written);
     this.#written.set(key, version);
     return version;

@@ -1,5 +1,5 @@
+import type { Addresses, Family } from "@egress-nat/addresses";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Addresses, Family } from "../family.ts";
 import { linkName } from "../iproute/links.ts";
 import { clientConfig, egress, gatewayConfig, silent } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";

@@ -1,4 +1,4 @@
-import type { Addresses } from "../family.ts";
+import type { Addresses } from "@egress-nat/addresses";
 
 /** One Egress of a client. */
 export interface ClientEgress {

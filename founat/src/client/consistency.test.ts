@@ -1,10 +1,10 @@
+import { FAMILIES, rangeOf } from "@egress-nat/addresses";
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { guardTable } from "../backends/nft/guard-table.ts";
-import { FAMILIES } from "../family.ts";
 import { linkName } from "../iproute/links.ts";
 import type { Route } from "../iproute/routes.ts";
-import { lastAddress, PRIVATE_RANGES, parseAddress, parseCidr } from "../routing/cidr.ts";
+import { PRIVATE_RANGES, parseAddress, parseCidr } from "../routing/cidr.ts";
 import { aroundBoundaries, holds, type Situation, situation } from "../testing/arbitrary.ts";
 import { type ClientPlan, planClient } from "./plan.ts";
 
@@ -59,7 +59,7 @@ function guards(plan: ClientPlan, address: bigint): boolean {
     const [first = "", last] = element.split("-");
     if (last === undefined) {
       const range = parseCidr(first);
-      return range.first <= address && address <= lastAddress(range);
+      return range.first <= address && address <= rangeOf(range).last;
     }
     return parseAddress(first).value <= address && address <= parseAddress(last).value;
   });

@@ -1,7 +1,7 @@
+import { FAMILIES } from "@egress-nat/addresses";
 import { machine } from "@egress-nat/test/bed/datapath/machine";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { FAMILIES } from "../family.ts";
 import { situation } from "../testing/arbitrary.ts";
 import { egress } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";

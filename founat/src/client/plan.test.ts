@@ -1,6 +1,6 @@
+import type { Addresses } from "@egress-nat/addresses";
 import { describe, expect, test } from "vitest";
 import { guardOf } from "../backends/nft/guard.ts";
-import type { Addresses } from "../family.ts";
 import { linkName } from "../iproute/links.ts";
 import { renderSteps } from "../testing/golden.ts";
 import { clientChanges } from "./changes.ts";

@@ -1,5 +1,5 @@
+import { type Addresses, FAMILIES, type Family } from "@egress-nat/addresses";
 import { FounatError } from "../error.ts";
-import { type Addresses, FAMILIES, type Family } from "../family.ts";
 import type { Routing } from "../iproute/batch.ts";
 import { linkName, type Tunnels, tunnelLink } from "../iproute/links.ts";
 import { carriersOf, decide } from "../routing/coverage.ts";

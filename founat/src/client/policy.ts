@@ -1,8 +1,7 @@
-import type { Family } from "../family.ts";
-import { parseCidr, prefixesOf, type Range, rangeOf } from "../routing/cidr.ts";
+import { type Family, mergeRanges, type Range, rangeOf } from "@egress-nat/addresses";
+import { parseCidr, prefixesOf } from "../routing/cidr.ts";
 import { carriedRanges, type Decision, NEVER_SENT, translatedRanges } from "../routing/coverage.ts";
 import { normalizeCidrs } from "../routing/nesting.ts";
-import { mergeRanges } from "../routing/ranges.ts";
 import type { ClientEgress } from "./config.ts";
 import type { Mark } from "./mark.ts";
 import { gatewaysOf } from "./tunnels.ts";

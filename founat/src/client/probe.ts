@@ -1,4 +1,4 @@
-import { type Addresses, FAMILIES, type Family } from "../family.ts";
+import { type Addresses, FAMILIES, type Family } from "@egress-nat/addresses";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { ClientConfig } from "./config.ts";
 import { planClient } from "./plan.ts";

@@ -1,10 +1,10 @@
-import type { Family } from "../family.ts";
+import { ADDRESS_BITS, type Family, formatCidr } from "@egress-nat/addresses";
 import type { Routing } from "../iproute/batch.ts";
 import { linkName } from "../iproute/links.ts";
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { MAIN_TABLE } from "../iproute/state.ts";
-import { ADDRESS_BITS, formatCidr, PRIVATE_RANGES, prefixesOf } from "../routing/cidr.ts";
+import { PRIVATE_RANGES, prefixesOf } from "../routing/cidr.ts";
 import { normalizeCidrs, visitNested } from "../routing/nesting.ts";
 import type { ClientEgress } from "./config.ts";
 import type { Mark } from "./mark.ts";

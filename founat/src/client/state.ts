@@ -1,7 +1,8 @@
+import { firstOfEach } from "@egress-nat/addresses";
 import { type GuardState, READ_GUARD } from "../backends/nft/guard.ts";
 import { parseTable } from "../backends/nft/state.ts";
 import { FounatError } from "../error.ts";
-import { firstOfEach, givenAddresses, isAdvertised, isLearned, settledLines } from "../iproute/learned.ts";
+import { givenAddresses, isAdvertised, isLearned, settledLines } from "../iproute/learned.ts";
 import { parseNetworkState, READ_NETWORK_STATE } from "../iproute/parse.ts";
 import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel/kernel.ts";
@@ -58,7 +59,7 @@ export function clientFacts(state: Omit<ClientState, "guard">, uplink: string): 
   }
   const given = givenAddresses(link);
   return {
-    uplink: { name: uplink, mtu: link.mtu, addresses: firstOfEach(given) },
+    uplink: { name: uplink, mtu: link.mtu, addresses: firstOfEach(given.map(({ address }) => address)) },
     mainRoutes: state.routes
       .filter(({ table, destination }) => table === MAIN_TABLE && !destination.endsWith("/0"))
       .filter((route) => !isLearned(route, state))

@@ -1,5 +1,6 @@
-import { type Family, OF_IPV6 } from "../family.ts";
+import type { Family } from "@egress-nat/addresses";
 import { linkName } from "../iproute/links.ts";
+import { OF_IPV6 } from "../kernel/ipv6.ts";
 import type { ClientConfig } from "./config.ts";
 import { tunnelsOf } from "./tunnels.ts";
 

@@ -1,5 +1,5 @@
+import type { Family } from "@egress-nat/addresses";
 import { FounatError } from "../error.ts";
-import type { Family } from "../family.ts";
 import { linkName, receivingLink, type TunnelLinkKey } from "../iproute/links.ts";
 import type { ClientEgress } from "./config.ts";
 

@@ -1,5 +1,5 @@
+import type { Family } from "@egress-nat/addresses";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Family } from "../family.ts";
 import { clientConfig, egress } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
 import {

@@ -1,9 +1,9 @@
 import { join } from "node:path";
+import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
-import { FAMILIES, type Family } from "../family.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import type { DriftInput, DriftResult } from "../testing/drifting-gateway.ts";
 import {

@@ -1,6 +1,5 @@
-import { isIPv4 } from "node:net";
+import { FAMILIES, familyOf } from "@egress-nat/addresses";
 import { FounatError } from "../error.ts";
-import { FAMILIES } from "../family.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Step } from "../kernel/step.ts";
 
@@ -45,10 +44,7 @@ export async function endFlows(
 ): Promise<void> {
   const sources = new Set(addresses);
   if (sources.size === 0) return;
-  const lines = Array.from(
-    sources,
-    (address) => `-D -f ${isIPv4(address) ? "ipv4" : "ipv6"} -s ${address}\n`,
-  );
+  const lines = Array.from(sources, (address) => `-D -f ${familyOf(address)} -s ${address}\n`);
   let left: number | undefined;
   for (;;) {
     try {

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
+import type { Family } from "@egress-nat/addresses";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
-import type { Family } from "../family.ts";
 import { probeAddress } from "../routing/probe-addresses.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import { countingKernel, Interrupted, interruptedKernel } from "../testing/interrupted.ts";

@@ -1,6 +1,6 @@
+import { FAMILIES } from "@egress-nat/addresses";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
-import { FAMILIES } from "../family.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import { redirect6, routerAdvertisement } from "../testing/router-messages.ts";
 import {

@@ -1,10 +1,10 @@
-import { type Addresses, FAMILIES } from "../family.ts";
+import { type Addresses, FAMILIES, formatCidr } from "@egress-nat/addresses";
 import type { Routing } from "../iproute/batch.ts";
 import { linkName, type TunnelLink, type Tunnels, tunnelLink } from "../iproute/links.ts";
 import { FOUNAT_PROTOCOL, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { LOCAL_TABLE, MAIN_TABLE, type RuleState } from "../iproute/state.ts";
-import { formatCidr, parseCidr } from "../routing/cidr.ts";
+import { parseCidr } from "../routing/cidr.ts";
 import { PROBE_PREFIXES } from "../routing/probe-addresses.ts";
 import type { GatewayConfig } from "./config.ts";
 import { type GatewayPolicy, gatewayPolicy, MARKS } from "./policy.ts";

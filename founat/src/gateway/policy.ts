@@ -1,6 +1,5 @@
-import type { Addresses, Family } from "../family.ts";
+import type { Addresses, Family, Range } from "@egress-nat/addresses";
 import { LINK_GROUP, linkName, type TunnelLink } from "../iproute/links.ts";
-import type { Range } from "../routing/cidr.ts";
 import { carriedRanges, decide } from "../routing/coverage.ts";
 import { PROBE_PREFIXES } from "../routing/probe-addresses.ts";
 import type { GatewayConfig } from "./config.ts";

@@ -1,6 +1,6 @@
+import { firstOfEach } from "@egress-nat/addresses";
 import type { Backend, FilterState } from "../backends/backend.ts";
 import { FounatError } from "../error.ts";
-import { firstOfEach } from "../iproute/learned.ts";
 import { isLinkName } from "../iproute/links.ts";
 import { parseNetworkState, READ_NETWORK_STATE } from "../iproute/parse.ts";
 import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
@@ -45,9 +45,8 @@ export function gatewayFacts(state: Omit<GatewayState, "filter">, named?: readon
   );
   const link = state.links.find(({ name }) => name === route?.device);
   const own = named?.map(canonicalAddress);
-  const addresses = firstOfEach(
-    link?.addresses.filter(({ address }) => own?.includes(canonicalAddress(address)) ?? true) ?? [],
-  );
+  const present = (link?.addresses ?? []).map(({ address }) => address);
+  const addresses = firstOfEach(present.filter((address) => own?.includes(address) ?? true));
   if (link === undefined || Object.keys(addresses).length === 0) {
     const which = own === undefined ? "no address" : `none of the addresses ${own.join(", ")}`;
     throw new FounatError(

@@ -1,5 +1,5 @@
+import { FAMILIES } from "@egress-nat/addresses";
 import { FounatError, type FounatErrorCode } from "../error.ts";
-import { FAMILIES } from "../family.ts";
 import type { LinkState } from "../iproute/state.ts";
 import type { SysctlWrites } from "../kernel/step.ts";
 import type { GatewayFacts } from "./plan.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { isIPv6 } from "node:net";
+import { familyOf } from "@egress-nat/addresses";
 import { decodeResponse, encodeRequest, groupKeys, NONCE_BYTES, type Response } from "./codec.ts";
 
 export interface ProbeOptions {
@@ -29,7 +29,7 @@ export class HeartbeatProber {
     keys: Iterable<string>,
     { timeoutMs, signal }: ProbeOptions,
   ): Promise<Map<string, string> | undefined> {
-    const socket = await this.#socket(isIPv6(address) ? "udp6" : "udp4");
+    const socket = await this.#socket(familyOf(address) === "ipv6" ? "udp6" : "udp4");
     const deadline = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
     const responses = await Promise.all(
       groupKeys(keys).map((group) => this.#ask(socket, address, port, group, deadline)),

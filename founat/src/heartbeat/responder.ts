@@ -1,5 +1,6 @@
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
+import { familyOf } from "@egress-nat/addresses";
 import { decodeRequest, encodeResponse } from "./codec.ts";
 import { SourceLimit } from "./source-limit.ts";
 
@@ -65,7 +66,7 @@ async function boundToAll(port: number): Promise<Socket> {
 }
 
 async function bound(port: number, host: string): Promise<Socket> {
-  const socket = createSocket({ type: host.includes(":") ? "udp6" : "udp4" });
+  const socket = createSocket({ type: familyOf(host) === "ipv6" ? "udp6" : "udp4" });
   socket.bind(port, host);
   await once(socket, "listening");
   return socket;

@@ -1,4 +1,4 @@
-import type { Family } from "../family.ts";
+import type { Family } from "@egress-nat/addresses";
 import type { Command } from "../kernel/step.ts";
 import { deleteRouteCommand, missingRoutes, type Route, replaceRouteCommand, staleRoutes } from "./routes.ts";
 import { addRuleCommand, deleteRuleCommand, missingRules, type Rule, staleRules } from "./rules.ts";

@@ -1,5 +1,5 @@
-import type { Addresses } from "../family.ts";
-import { formatCidr, parseCidr } from "../routing/cidr.ts";
+import { formatCidr } from "@egress-nat/addresses";
+import { parseCidr } from "../routing/cidr.ts";
 import { type LinkState, MAIN_TABLE, type NetworkState, type RouteState } from "./state.ts";
 
 /** linux/rtnetlink.h */
@@ -20,11 +20,6 @@ export function isAdvertised({ family, lasting }: Address): boolean {
 export function givenAddresses({ addresses }: LinkState): readonly Address[] {
   const given = addresses.filter((address) => !isAdvertised(address));
   return given.length > 0 ? given : addresses;
-}
-
-/** The first one of each family. */
-export function firstOfEach(addresses: readonly Address[]): Addresses {
-  return Object.fromEntries(addresses.toReversed().map(({ family, address }) => [family, address]));
 }
 
 /**

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Family } from "../family.ts";
+import type { Family } from "@egress-nat/addresses";
 import { canonicalAddress } from "../routing/cidr.ts";
 import type { FouPortState, LinkState, NetworkState } from "./state.ts";
 

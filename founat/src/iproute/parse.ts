@@ -1,8 +1,9 @@
+import { canonicalAddress, type Family, formatCidr } from "@egress-nat/addresses";
 import { z } from "zod";
 import { unexpectedOutput } from "../error.ts";
-import { type Family, OF_IPV6 } from "../family.ts";
+import { OF_IPV6 } from "../kernel/ipv6.ts";
 import type { Step } from "../kernel/step.ts";
-import { canonicalAddress, formatCidr, parseCidr } from "../routing/cidr.ts";
+import { parseCidr } from "../routing/cidr.ts";
 import {
   type FouPortState,
   type LinkState,
@@ -176,7 +177,7 @@ function addressState(address: LinkAddress): LinkState["addresses"][number][] {
   const isUnfit = temporary || deprecated || dadfailed || secondary;
   if (local === undefined || scope !== GLOBAL_SCOPE || isUnfit) return [];
   const family = address.family === "inet6" ? "ipv6" : "ipv4";
-  return [{ family, address: local, prefixLength: address.prefixlen, lasting: !address.dynamic }];
+  return [{ family, address: canonical(local), prefixLength: address.prefixlen, lasting: !address.dynamic }];
 }
 
 /** What `tos inherit` is to the kernel. */
@@ -189,8 +190,8 @@ function tunnelState(linkinfo: z.infer<typeof Link>["linkinfo"]): Pick<LinkState
   return {
     tunnel: {
       kind,
-      local: data.local ?? "",
-      remote: data.remote ?? "",
+      local: canonical(data.local ?? ""),
+      remote: canonical(data.remote ?? ""),
       ...(data.link && { boundTo: data.link }),
       ttl: data.ttl ?? 0,
       inheritsTos: isV6 ? data.ip6_tnl_f_use_orig_tclass === true : data.tos === INHERIT_TOS,
@@ -227,10 +228,10 @@ function routeState(route: z.infer<typeof Route>): RouteState {
     ...(route.from !== undefined && { selector: `from ${route.from}` }),
     ...(route.nhid !== undefined && { nexthop: route.nhid }),
     ...(route.tos !== undefined && { selector: `tos ${route.tos}` }),
-    ...(route.gateway !== undefined && { via: canonicalAddress(route.gateway) }),
+    ...(route.gateway !== undefined && { via: canonical(route.gateway) }),
     // IPv6 hangs routes that lead nowhere on lo.
     ...(route.dev !== undefined && (type === "unicast" || type === "local") && { device: route.dev }),
-    ...(route.prefsrc !== undefined && { source: canonicalAddress(route.prefsrc) }),
+    ...(route.prefsrc !== undefined && { source: canonical(route.prefsrc) }),
     metric: route.metric,
     protocol: route.protocol,
   };
@@ -262,6 +263,11 @@ function ruleState(family: Family, rule: z.infer<typeof Rule>): RuleState {
 // linux/fib_rules.h
 function ruleAction(number: string): string {
   return number === "6" ? "blackhole" : number;
+}
+
+/** Of what is no address, for instance `any`: as it is. */
+function canonical(text: string): string {
+  return canonicalAddress(text) ?? text;
 }
 
 function canonicalCidr(cidr: string): string {

@@ -1,4 +1,4 @@
-import type { Family } from "../family.ts";
+import type { Family } from "@egress-nat/addresses";
 import { LOCAL_TABLE, MAIN_TABLE, type NetworkState, type RouteState } from "./state.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Family } from "../family.ts";
+import type { Family } from "@egress-nat/addresses";
 import { FOUNAT_PROTOCOL } from "./routes.ts";
 import type { NetworkState, RuleState } from "./state.ts";
 

@@ -1,4 +1,4 @@
-import type { Family } from "../family.ts";
+import type { Family } from "@egress-nat/addresses";
 
 /** Routing tables by number, as `ip -N` prints them. */
 export const MAIN_TABLE = 254;

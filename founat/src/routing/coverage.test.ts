@@ -1,9 +1,9 @@
+import { formatRange, type Range, rangeOf } from "@egress-nat/addresses";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { aroundBoundaries, holds, type Situation, situation } from "../testing/arbitrary.ts";
-import { isNarrow, PRIVATE_RANGES, parseAddress, parseCidr, type Range, rangeOf } from "./cidr.ts";
+import { isNarrow, PRIVATE_RANGES, parseAddress, parseCidr } from "./cidr.ts";
 import { carriedRanges, decide, NEVER_CARRIED, translatedRanges } from "./coverage.ts";
-import { formatRange } from "./ranges.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 

@@ -1,19 +1,16 @@
-import type { Family } from "../family.ts";
 import {
   byFamilyAndAddress,
   containsPrefix,
+  type Family,
   formatCidr,
-  isNarrow,
-  PRIVATE_RANGES,
+  mergeRanges,
   type Prefix,
-  parseCidr,
-  prefixesOf,
   type Range,
   rangeOf,
-} from "./cidr.ts";
+} from "@egress-nat/addresses";
+import { isNarrow, PRIVATE_RANGES, parseCidr, prefixesOf } from "./cidr.ts";
 import { visitNested } from "./nesting.ts";
 import { PROBE_PREFIXES } from "./probe-addresses.ts";
-import { mergeRanges } from "./ranges.ts";
 
 /**
  * What no gateway ever carries: this host and link, multicast, probes of the tunnel. IPv6 neighbour discovery lives in

@@ -1,4 +1,5 @@
-import { byFamilyAndAddress, containsPrefix, formatCidr, type Prefix, parseCidr } from "./cidr.ts";
+import { byFamilyAndAddress, containsPrefix, formatCidr, type Prefix } from "@egress-nat/addresses";
+import { parseCidr } from "./cidr.ts";
 
 /**
  * Visits networks from the outside in.

@@ -1,5 +1,5 @@
-import type { Family } from "../family.ts";
-import { formatAddress, parseCidr } from "./cidr.ts";
+import { type Family, formatAddress } from "@egress-nat/addresses";
+import { parseCidr } from "./cidr.ts";
 
 /**
  * Where gateways answer echo requests that come through the tunnel: addresses of no network, so that no route and no

@@ -1,5 +1,6 @@
+import { formatAddress, rangeOf } from "@egress-nat/addresses";
 import fc from "fast-check";
-import { formatAddress, lastAddress, parseCidr } from "../routing/cidr.ts";
+import { parseCidr } from "../routing/cidr.ts";
 
 /** IPv4 prefixes of few distinct bits, so that they nest, touch and repeat. */
 const prefix = fc
@@ -14,7 +15,7 @@ const prefix = fc
     return `${formatAddress("ipv4", first)}/${length}`;
   });
 
-export const prefixes = (maxLength: number) => fc.array(prefix, { maxLength });
+const prefixes = (maxLength: number) => fc.array(prefix, { maxLength });
 
 /** What one to three Egresses and a cluster may look like. */
 export const situation = fc.record({
@@ -36,7 +37,7 @@ export type Situation = typeof situation extends fc.Arbitrary<infer T> ? T : nev
 /** Whether an IPv4 address is in a CIDR. */
 export function holds(cidr: string, address: bigint): boolean {
   const range = parseCidr(cidr);
-  return range.family === "ipv4" && range.first <= address && address <= lastAddress(range);
+  return range.family === "ipv4" && range.first <= address && address <= rangeOf(range).last;
 }
 
 /** Where something may change: both sides of the boundaries of IPv4 CIDRs. */
@@ -44,7 +45,7 @@ export function aroundBoundaries(cidrs: readonly string[]): bigint[] {
   return cidrs.flatMap((cidr) => {
     const range = parseCidr(cidr);
     if (range.family !== "ipv4") return [];
-    const last = lastAddress(range);
+    const last = rangeOf(range).last;
     return [range.first, last, range.first - 1n, last + 1n].filter((a) => a >= 0n && a < 1n << 32n);
   });
 }

@@ -1,5 +1,5 @@
+import type { Family } from "@egress-nat/addresses";
 import type { ClientConfig, ClientEgress } from "../client/config.ts";
-import type { Family } from "../family.ts";
 import type { GatewayClient, GatewayConfig } from "../gateway/config.ts";
 import { ADDRESSES, addressOf, CLUSTER_RANGES } from "./topology.ts";
 

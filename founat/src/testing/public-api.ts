@@ -5,17 +5,23 @@ import ts from "typescript";
  * of its own the exports name without exporting it.
  *
  * @param entry its index.d.ts
+ * @param scope the folder of the packages that count as its own
  * @param options of the compiler
  */
-export function publicApi(entry: string, options: ts.CompilerOptions): { exported: string; named: string } {
+export function publicApi(
+  entry: string,
+  scope: string,
+  options: ts.CompilerOptions,
+): { exported: string; named: string } {
   const program = ts.createProgram([entry], options);
   const checker = program.getTypeChecker();
-  const own = entry.replace(/[^/]*$/, "");
   const printer = ts.createPrinter({ removeComments: true });
   const resolve = (symbol: ts.Symbol) =>
     symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
   const declarationsOf = (symbol: ts.Symbol) =>
-    (symbol.declarations ?? []).filter((declaration) => declaration.getSourceFile().fileName.startsWith(own));
+    (symbol.declarations ?? []).filter((declaration) =>
+      declaration.getSourceFile().fileName.startsWith(scope),
+    );
 
   /** Symbols of the package that declarations name: not members and parameters, which are declared in place. */
   const namedBy = (symbol: ts.Symbol): ts.Symbol[] => {

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Family } from "@egress-nat/addresses";
 import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { CLIENT_TABLE } from "../backends/nft/guard-table.ts";
 import type { RefusalReason } from "../client/policy.ts";
-import type { Family } from "../family.ts";
 import { type Kernel, kernelThrough } from "../kernel/kernel.ts";
 
 /** The network namespaces: pods on a node's bridge, the node itself, and what is outside. */

@@ -1,4 +1,4 @@
-import { BlockList, isIPv4 } from "node:net";
+import { containsPrefix, parseCidr } from "@egress-nat/addresses";
 
 /**
  * Tells which addresses are in none of some networks.
@@ -6,14 +6,9 @@ import { BlockList, isIPv4 } from "node:net";
  * @param cidrs the networks
  */
 export function outsideTest(cidrs: readonly string[]): (address: string) => boolean {
-  const networks = new BlockList();
-  for (const cidr of cidrs) {
-    const [network = "", length] = cidr.split("/");
-    networks.addSubnet(network, Number(length), familyOf(network));
-  }
-  return (address) => !networks.check(address, familyOf(address));
-}
-
-function familyOf(address: string): "ipv4" | "ipv6" {
-  return isIPv4(address) ? "ipv4" : "ipv6";
+  const networks = cidrs.flatMap((cidr) => parseCidr(cidr) ?? []);
+  return (text) => {
+    const address = parseCidr(text);
+    return address !== undefined && !networks.some((network) => containsPrefix(network, address));
+  };
 }

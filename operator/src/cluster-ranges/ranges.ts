@@ -1,6 +1,6 @@
 /** The networks of the cluster, from all that says something of them. */
 
-import { aggregateCidrs } from "@egress-nat/founat";
+import { aggregate, formatCidr, parseCidr } from "@egress-nat/addresses";
 import type { NodeHead, ServiceAddresses, ServiceCidr } from "./sources.ts";
 
 /** What is known of the cluster. */
@@ -34,5 +34,6 @@ export function rangesBySource({ configured, serviceCidrs, nodes, services }: Cl
 
 /** As few networks as can be: each node that comes or goes is told to all agents and gateways. */
 export function clusterRanges(sources: RangesBySource): string[] {
-  return aggregateCidrs(Object.values(sources).flat());
+  const texts = Object.values(sources).flat();
+  return aggregate(texts.flatMap((text) => parseCidr(text) ?? [])).map(formatCidr);
 }

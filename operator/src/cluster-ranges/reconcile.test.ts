@@ -1,8 +1,8 @@
 import { CLUSTER_RANGES_CONFIG_MAP } from "@egress-nat/crds";
 import type { RequestOptions, Transport } from "@egress-nat/kube";
+import { FakeTransport, page, watch } from "@egress-nat/kube/testing/fake-transport";
 import { createLogger } from "@egress-nat/program";
 import { expect, test } from "vitest";
-import { FakeTransport, page, watch } from "../../../kube/src/testing/fake-transport.ts";
 import { createCaches } from "../caches.ts";
 import { PublishedRanges } from "./published.ts";
 import { clusterRangesReconciler } from "./reconcile.ts";

@@ -1,9 +1,8 @@
 /** Publishes the networks of the cluster. */
 
 import { isDeepStrictEqual } from "node:util";
-import { CLUSTER_RANGES_CONFIG_MAP, ClusterRanges, clusterRangesData } from "@egress-nat/crds";
+import { CLUSTER_RANGES_CONFIG_MAP, ClusterRanges, clusterRangesData, OPERATOR } from "@egress-nat/crds";
 import { CONFIG_MAP_RESOURCE, done, type Reconciler, ResourceClient, type Transport } from "@egress-nat/kube";
-import { FIELD_MANAGER } from "../egress/field-manager.ts";
 import type { PublishedRanges } from "./published.ts";
 import { clusterRanges, type RangesBySource } from "./ranges.ts";
 
@@ -30,7 +29,7 @@ export function clusterRangesReconciler(
       const { resourceVersion } = seen?.metadata ?? {};
       const metadata = { name: CLUSTER_RANGES_CONFIG_MAP, namespace, resourceVersion };
       const object = { metadata, data: clusterRangesData(ranges) };
-      const options = { fieldManager: FIELD_MANAGER, signal };
+      const options = { fieldManager: OPERATOR, signal };
       if (seen === undefined) await configMaps.createByApply(object, options);
       else await configMaps.apply(object, { ...options, force: true });
       logger.info({ networks: ranges.length }, "networks of the cluster published");

@@ -1,6 +1,6 @@
 /** Where the networks of the cluster are to be found: what the operator keeps of these objects. */
 
-import { Address, Cidr } from "@egress-nat/crds";
+import { Cidr, isApiAddress } from "@egress-nat/crds";
 import { clusterResource, type KubeObject } from "@egress-nat/kube";
 import { z } from "zod";
 
@@ -19,7 +19,7 @@ export type ServiceCidr = z.infer<typeof ServiceCidr> & KubeObject;
 const addresses = z
   .array(z.object({ address: z.string() }))
   .default([])
-  .transform((list) => list.flatMap(({ address }) => (isAddress(address) ? [address] : [])));
+  .transform((list) => list.flatMap(({ address }) => (isApiAddress(address) ? [address] : [])));
 
 /** A node: its name tells whether it is there, the rest where its pods and itself are. */
 export const NodeHead = z.object({
@@ -46,11 +46,7 @@ export const ServiceAddresses = z
   .transform(({ metadata, spec, status }) => ({
     metadata,
     addresses: [...spec.externalIPs, ...status.loadBalancer.ingress.flatMap(({ ip }) => ip ?? [])].filter(
-      isAddress,
+      isApiAddress,
     ),
   }));
 export type ServiceAddresses = z.infer<typeof ServiceAddresses> & KubeObject;
-
-function isAddress(text: string): boolean {
-  return Address.safeParse(text).success;
-}

@@ -1,8 +1,8 @@
 /** The children of Egresses in the API. */
 
+import { OPERATOR } from "@egress-nat/crds";
 import { hasCode, ifFound, type ObjectReference, ResourceClient, type Transport } from "@egress-nat/kube";
 import { CHILD_RESOURCES, type ChildKind, type Manifest } from "./children/index.ts";
-import { FIELD_MANAGER } from "./field-manager.ts";
 import {
   childParser,
   forEachChild,
@@ -36,7 +36,7 @@ export class ChildClient {
 
   /** Server-side apply of what is not there. @throws KubeError Conflict where something of that name is */
   create<K extends ChildKind>(child: K, manifest: Manifest, signal: AbortSignal): Promise<ObservedOf<K>> {
-    return this.#clients[child].createByApply(manifest, { fieldManager: FIELD_MANAGER, signal });
+    return this.#clients[child].createByApply(manifest, { fieldManager: OPERATOR, signal });
   }
 
   /**
@@ -52,7 +52,7 @@ export class ChildClient {
     signal: AbortSignal,
   ): Promise<ObservedOf<K>> {
     const client = this.#clients[child];
-    const options = { fieldManager: FIELD_MANAGER, force: seen !== undefined, signal };
+    const options = { fieldManager: OPERATOR, force: seen !== undefined, signal };
     const applyTo = (version: ObservedChild | undefined) => {
       const { resourceVersion } = version?.metadata ?? {};
       return client.apply({ ...manifest, metadata: { ...manifest.metadata, resourceVersion } }, options);

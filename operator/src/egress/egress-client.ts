@@ -1,8 +1,7 @@
 /** What the operator says of an Egress: its status, and events. */
 
-import { EGRESS_RESOURCE, Egress, orInvalid } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, Egress, OPERATOR, orInvalid } from "@egress-nat/crds";
 import { type Cache, type EventRecorder, ResourceClient, regarding, type Transport } from "@egress-nat/kube";
-import { FIELD_MANAGER } from "./field-manager.ts";
 import type { StoredEgress } from "./status.ts";
 import type { EgressWorld } from "./world.ts";
 
@@ -17,7 +16,7 @@ export function egressClient(
     async writeStatus({ metadata: { name, namespace, resourceVersion } }, status, signal) {
       const written = await client.applyStatus(
         { metadata: { name, namespace, resourceVersion }, status },
-        { fieldManager: FIELD_MANAGER, force: true, signal },
+        { fieldManager: OPERATOR, force: true, signal },
       );
       cache.learn(written, resourceVersion);
     },

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Endpoint } from "@egress-nat/kube";
+import { FakeClock } from "@egress-nat/kube/testing/fake-clock";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { FakeClock } from "../../../kube/src/testing/fake-clock.ts";
 import { GatewayReasons } from "./gateway-reasons.ts";
 
 const KEY = "internet/nat";

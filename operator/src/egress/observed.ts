@@ -1,9 +1,9 @@
 /** What the API server says of an Egress's children, as far as the operator looks at it. */
 
+import { OPERATOR } from "@egress-nat/crds";
 import { type FieldSet, OwnerReferences, sharingLeaves } from "@egress-nat/kube";
 import { z } from "zod";
 import { CHILD_RESOURCES, type ChildKind } from "./children/index.ts";
-import { FIELD_MANAGER } from "./field-manager.ts";
 
 /** As much of an entry as tells what was applied. The rest, and the entries of others, are a third of the object. */
 const ManagedFieldsEntry = z.object({
@@ -27,7 +27,7 @@ const Metadata = z.object({
   ownerReferences: OwnerReferences.optional(),
   managedFields: z
     .array(ManagedFieldsEntry)
-    .transform((entries) => entries.filter(({ manager }) => manager === FIELD_MANAGER))
+    .transform((entries) => entries.filter(({ manager }) => manager === OPERATOR))
     .optional(),
 });
 

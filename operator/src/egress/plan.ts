@@ -1,9 +1,8 @@
 /** What has to be done for the children of an Egress to be as they should. */
 
-import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress, isInvalid } from "@egress-nat/crds";
+import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress, isInvalid, OPERATOR } from "@egress-nat/crds";
 import { isApplied, withDigest } from "@egress-nat/kube";
 import { type ChildKind, desiredChildren, type GatewaySettings, type Manifest } from "./children/index.ts";
-import { FIELD_MANAGER } from "./field-manager.ts";
 import {
   NO_CHILDREN,
   type ObservedChild,
@@ -116,7 +115,7 @@ function belongsToPredecessor(egress: Egress, { metadata }: ObservedChild): bool
 
 /** Whether to apply a manifest would change nothing. */
 export function isAsWanted(observed: ObservedChild, manifest: Manifest): boolean {
-  return isApplied(observed, manifest, { fieldManager: FIELD_MANAGER, annotation: DIGEST_ANNOTATION });
+  return isApplied(observed, manifest, { fieldManager: OPERATOR, annotation: DIGEST_ANNOTATION });
 }
 
 function isSpecSeen({ metadata, status }: Egress): boolean {

@@ -1,7 +1,7 @@
 /** Asks a gateway why it is not ready. What answers may be anybody: little is read of it, and nothing is believed. */
 
 import { get, type IncomingMessage } from "node:http";
-import { HEALTH_PORTS } from "@egress-nat/crds";
+import { HEALTH_PORTS, OPERATOR } from "@egress-nat/crds";
 
 const TIMEOUT_MS = 2_000;
 const MAX_ANSWER_BYTES = 1024;
@@ -37,7 +37,7 @@ async function answerOf(address: string, port: number, signal: AbortSignal): Pro
   const request = get(
     {
       ...{ host: address, port, path: "/readyz", signal, agent: false, maxHeaderSize: MAX_HEADER_BYTES },
-      headers: { "user-agent": "egress-nat-operator" },
+      headers: { "user-agent": OPERATOR },
     },
     resolve,
   )

@@ -1,8 +1,8 @@
 import { type EgressStatus, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { done, KubeError, stalled } from "@egress-nat/kube";
+import { FakeTransport } from "@egress-nat/kube/testing/fake-transport";
 import { createLogger } from "@egress-nat/program";
 import { describe, expect, test, vi } from "vitest";
-import { FakeTransport } from "../../../kube/src/testing/fake-transport.ts";
 import { createCaches } from "../caches.ts";
 import { PublishedRanges } from "../cluster-ranges/published.ts";
 import type { ChildKind } from "./children/index.ts";

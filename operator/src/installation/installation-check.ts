@@ -1,6 +1,6 @@
 /** `installation-check`: what `helm test` runs. */
 
-import { EGRESS_RESOURCE, SLICE_RESOURCE } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, NODE_AGENT, OPERATOR, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
   createTransport,
   KubeError,
@@ -9,17 +9,12 @@ import {
   resourcePath,
   type Transport,
 } from "@egress-nat/kube";
-import { type ProgramContext, parseEnvironment } from "@egress-nat/program";
+import { OwnPod, type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { z } from "zod";
-import { LEASE } from "../lease.ts";
 import { daemonSetProgress } from "./daemon-set.ts";
 import { definitionProblems } from "./definitions.ts";
 
-const NODE_AGENT = "egress-nat-node-agent";
-
 const Lease = z.object({ spec: z.object({ holderIdentity: z.string().default("") }).prefault({}) });
-
-const Configuration = z.object({ POD_NAMESPACE: z.string().describe("namespace of the release") });
 
 /** Its findings are in the log by then. */
 class InstallationIncomplete extends Error {
@@ -38,7 +33,7 @@ export interface Finding {
 }
 
 export async function installationCheck({ signal, logger }: ProgramContext): Promise<void> {
-  const { POD_NAMESPACE } = parseEnvironment(Configuration);
+  const { POD_NAMESPACE } = parseEnvironment(OwnPod.pick({ POD_NAMESPACE: true }));
   const transport = createTransport({ credentials: await loadCredentials(), logger });
   const findings = await installationFindings(transport, POD_NAMESPACE, signal).finally(() =>
     transport.close(),
@@ -69,7 +64,7 @@ export async function installationFindings(
       }),
     ),
     look(async () => {
-      const path = resourcePath(LEASE_RESOURCE, { namespace, name: LEASE });
+      const path = resourcePath(LEASE_RESOURCE, { namespace, name: OPERATOR });
       const leader = Lease.parse(await transport.request({ method: "GET", path, signal })).spec
         .holderIdentity;
       return {

@@ -1,14 +1,13 @@
 /** `uninstall-wait`: holds `helm uninstall` until the plugin is off every node. */
 
 import { createTransport, loadCredentials, pause, type Transport } from "@egress-nat/kube";
-import { type Logger, type ProgramContext, parseEnvironment } from "@egress-nat/program";
+import { type Logger, OwnPod, type ProgramContext, parseEnvironment } from "@egress-nat/program";
 import { z } from "zod";
 import { daemonSetProgress } from "./daemon-set.ts";
 
 const POLL_MS = 500;
 
-const Configuration = z.object({
-  POD_NAMESPACE: z.string().describe("namespace of the DaemonSet"),
+const Configuration = OwnPod.pick({ POD_NAMESPACE: true }).extend({
   DAEMON_SET: z.string().describe("name of the DaemonSet that takes the plugin off the nodes"),
 });
 

@@ -10,8 +10,8 @@ import {
   resourcePath,
   type Transport,
 } from "@egress-nat/kube";
+import { createNamespace } from "@egress-nat/kube/testing/namespace";
 import { createLogger } from "@egress-nat/program";
-import { createNamespace } from "../../../kube/src/testing/namespace.ts";
 import { CHILD_RESOURCES, type ChildKind } from "../egress/children/index.ts";
 
 export const silentLogger = createLogger({ name: "test", level: "silent" });

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Agent, createServer, request, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Credentials } from "@egress-nat/kube";
-import { selfSigned } from "../../../kube/src/testing/self-signed.ts";
+import { selfSigned } from "@egress-nat/kube/testing/self-signed";
 
 /** A request as the proxy sees it. */
 export interface Asked {

@@ -1,9 +1,9 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { formatAddress, parseCidr } from "@egress-nat/addresses";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
-import ipaddr from "ipaddr.js";
 import { inNetns } from "../system/network-namespace.ts";
 import { BackgroundProcess } from "../system/process.ts";
 import { Authority, type Identity, type KeyPair } from "./authority.ts";
@@ -198,8 +198,7 @@ export async function startControlPlane(plan: ControlPlanePlan): Promise<Control
 }
 
 function firstAddress(cidr: string): string {
-  const [network] = ipaddr.parseCIDR(cidr);
-  const bytes = network.toByteArray();
-  const last = bytes.length - 1;
-  return ipaddr.fromByteArray(bytes.with(last, (bytes[last] ?? 0) + 1)).toString();
+  const network = parseCidr(cidr);
+  if (network === undefined) throw new Error(`${cidr} is not a CIDR`);
+  return formatAddress(network.family, network.first + 1n);
 }

@@ -292,7 +292,11 @@ static JSValue canonical_address(JSContext *ctx, JSValueConst self, int argc, JS
 	char canonical[INET6_ADDRSTRLEN];
 	if (strlen(text) != length || inet_pton(family, text, &address) != 1)
 		return JS_UNDEFINED;
-	return JS_NewString(ctx, inet_ntop(family, &address, canonical, sizeof canonical));
+	inet_ntop(family, &address, canonical, sizeof canonical);
+	/* It ends in an IPv4 address where IPv6 stands for one; elsewhere in the product all of it is hexadecimal. */
+	if (family == AF_INET6 && strchr(canonical, '.') != NULL)
+		sprintf(strrchr(canonical, ':') + 1, "%x:%x", ntohs(address.s6_addr16[6]), ntohs(address.s6_addr16[7]));
+	return JS_NewString(ctx, canonical);
 }
 
 static JSValue end(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)

@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { AGENT_SOCKET, CNI_PLUGIN, HEALTH_PORTS, RUN_DIRECTORY, STATE_DIRECTORY } from "@egress-nat/crds";
 import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } from "@egress-nat/program";
+import { NodeDirectories } from "../environment.ts";
 import { ConfigurationDirectory } from "./configuration-directory.ts";
-import { NodeDirectories } from "./environment.ts";
 import { uninstall } from "./uninstall.ts";
 
 /** Where the node's /run and /var/lib are mounted: a directory that is itself a mount point could not be removed. */

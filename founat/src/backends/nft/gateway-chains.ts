@@ -1,4 +1,4 @@
-import type { Family } from "../../family.ts";
+import type { Family } from "@egress-nat/addresses";
 import type { DropReason, GatewayPolicy } from "../../gateway/policy.ts";
 import { IP, perFamily, VERSION } from "./per-family.ts";
 import { chains, type NftChain } from "./table.ts";

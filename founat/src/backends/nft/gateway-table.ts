@@ -1,7 +1,5 @@
-import { FAMILIES, type Family } from "../../family.ts";
+import { FAMILIES, type Family, formatRange, type Range } from "@egress-nat/addresses";
 import { DROP_REASONS, type GatewayPolicy } from "../../gateway/policy.ts";
-import type { Range } from "../../routing/cidr.ts";
-import { formatRange } from "../../routing/ranges.ts";
 import { FAST_PATH, gatewayChains } from "./gateway-chains.ts";
 import { VERSION } from "./per-family.ts";
 import type { NftSet, NftTable } from "./table.ts";

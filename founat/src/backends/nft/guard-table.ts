@@ -1,9 +1,7 @@
+import { FAMILIES, type Family, formatRange, type Range } from "@egress-nat/addresses";
 import type { Mark } from "../../client/mark.ts";
 import { type ClientPolicy, REFUSAL_REASONS, type RefusalReason } from "../../client/policy.ts";
-import { FAMILIES, type Family } from "../../family.ts";
 import { LINK_GROUP } from "../../iproute/links.ts";
-import type { Range } from "../../routing/cidr.ts";
-import { formatRange } from "../../routing/ranges.ts";
 import { perFamily, VERSION } from "./per-family.ts";
 import { chains, type NftSet, type NftTable } from "./table.ts";
 

@@ -1,5 +1,4 @@
-import { isIP, isIPv4 } from "node:net";
-import { FAMILIES, type Family } from "../../family.ts";
+import { FAMILIES, type Family, familyOf, isAddress } from "@egress-nat/addresses";
 import type { Peer, PeerChanges, Peers } from "../../gateway/peers.ts";
 import type { PeerDifferences } from "../backend.ts";
 import { GATEWAY_TABLE } from "./gateway-table.ts";
@@ -16,7 +15,7 @@ export function peersOf(table: NftTableState | undefined): Peers {
     for (const { text, comment } of table?.sets.get(name)?.elements ?? []) {
       const [address = "", mark] = text.split(" : ");
       // What is no address is no client's, for instance `*`; the comparison with the kernel takes it away.
-      if (isIP(address) !== 0) peers.set(address, { id: comment ?? "", mark: Number(mark) });
+      if (isAddress(address)) peers.set(address, { id: comment ?? "", mark: Number(mark) });
     }
   }
   return peers;
@@ -68,7 +67,7 @@ export function peerDifferences(
         difference: { object: kind, text: `nft ${kind} ${GATEWAY_TABLE} ${set} has other elements` },
         script: elementCommand("delete", name, family, keys) + elementCommand("add", name, family, added),
         // `*` is every address that no other element has: it is no source of flows that conntrack could be asked for.
-        strangers: kind === "map" ? keys.filter((address) => isIP(address) !== 0 && !peers.has(address)) : [],
+        strangers: kind === "map" ? keys.filter((address) => isAddress(address) && !peers.has(address)) : [],
       };
     }),
   );
@@ -125,8 +124,4 @@ function byFamily(peers: Peers): Record<Family, PeerEntry[]> {
   const entries: Record<Family, PeerEntry[]> = { ipv4: [], ipv6: [] };
   for (const entry of peers) entries[familyOf(entry[0])].push(entry);
   return entries;
-}
-
-function familyOf(address: string): Family {
-  return isIPv4(address) ? "ipv4" : "ipv6";
 }

@@ -1,4 +1,4 @@
-import { FAMILIES, type Family } from "../../family.ts";
+import { FAMILIES, type Family } from "@egress-nat/addresses";
 
 /** The word for a family's header in nft. */
 export const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };

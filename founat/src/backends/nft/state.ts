@@ -1,9 +1,15 @@
-import { isIP } from "node:net";
+import {
+  canonicalAddress,
+  FAMILIES,
+  formatRange,
+  mergeRanges,
+  parseAddress,
+  parseCidr,
+  type Range,
+  rangeOf,
+} from "@egress-nat/addresses";
 import { z } from "zod";
 import { unexpectedOutput } from "../../error.ts";
-import { FAMILIES } from "../../family.ts";
-import { canonicalAddress, parseAddress, parseCidr, type Range, rangeOf } from "../../routing/cidr.ts";
-import { formatRange, mergeRanges } from "../../routing/ranges.ts";
 
 /** What the kernel holds of one table. */
 export interface NftTableState {
@@ -154,10 +160,8 @@ function mapEntry([key, value]: Extract<Element, readonly unknown[]>): NftElemen
 }
 
 function asRange(element: Element | undefined): (Range & { family: "ipv4" | "ipv6" }) | undefined {
-  if (typeof element === "string" && isIP(element) !== 0) {
-    const { family, value } = parseAddress(element);
-    return { family, first: value, last: value };
-  }
+  const address = typeof element === "string" ? parseAddress(element) : undefined;
+  if (address !== undefined) return { family: address.family, first: address.value, last: address.value };
   if (typeof element !== "object" || Array.isArray(element)) return undefined;
   if ("range" in element) {
     const [first, last] = element.range.map(parseAddress);
@@ -165,10 +169,10 @@ function asRange(element: Element | undefined): (Range & { family: "ipv4" | "ipv
   }
   if (!("prefix" in element)) return undefined;
   const prefix = parseCidr(`${element.prefix.addr}/${element.prefix.len}`);
-  return { family: prefix.family, ...rangeOf(prefix) };
+  return prefix && { family: prefix.family, ...rangeOf(prefix) };
 }
 
 /** Of what is no address, for instance `*` for every key that no other element has: as it is. */
 function canonical(value: string | number): string {
-  return typeof value === "string" && isIP(value) !== 0 ? canonicalAddress(value) : String(value);
+  return canonicalAddress(String(value)) ?? String(value);
 }

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { selects } from "@egress-nat/crds";
+import { GatewayEnvironment, selects } from "@egress-nat/crds";
 import { describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { anEgress } from "../testing/egress.ts";
@@ -69,6 +69,13 @@ describe("the children of an Egress", () => {
       },
     };
     await expect(yaml(spec)).toMatchFileSnapshot("testdata/template.yaml");
+  });
+
+  test("tell gateways all that they read from their environment", () => {
+    const { deployment } = desiredChildren(anEgress({}), SETTINGS);
+    const [container] = parse(stringify(deployment)).spec.template.spec.containers;
+    const told = container.env.map(({ name }: { name: string }) => name);
+    expect(told).toEqual(expect.arrayContaining(Object.keys(GatewayEnvironment.shape)));
   });
 
   test("are gateways that the sample of a NetworkPolicy selects, whatever labels their template has", async () => {

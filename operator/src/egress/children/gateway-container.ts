@@ -1,7 +1,17 @@
 /** The container `egress` of a gateway pod: what the template says, completed with what a gateway needs. */
 
-import { EGRESS_CONTAINER, type Egress, FOU_PORT, HEALTH_PORTS, HEARTBEAT_PORT } from "@egress-nat/crds";
+import {
+  EGRESS_CONTAINER,
+  type Egress,
+  FOU_PORT,
+  GatewayEnvironment,
+  HEALTH_PORTS,
+  HEARTBEAT_PORT,
+} from "@egress-nat/crds";
+import { LOG_LEVEL } from "@egress-nat/program";
 import type { V1Container, V1EnvVar, V1SecurityContext } from "@kubernetes/client-node";
+
+const VARIABLES = GatewayEnvironment.keyof().enum;
 
 /** What the operator tells every gateway. */
 export interface GatewaySettings {
@@ -89,13 +99,13 @@ export function gatewayContainer(
 
 function environment(egress: Egress, settings: GatewaySettings): V1EnvVar[] {
   return [
-    { name: "EGRESS_NAMESPACE", value: egress.metadata.namespace },
-    { name: "EGRESS_NAME", value: egress.metadata.name },
+    { name: VARIABLES.EGRESS_NAMESPACE, value: egress.metadata.namespace },
+    { name: VARIABLES.EGRESS_NAME, value: egress.metadata.name },
     fromField("POD_NAME", "metadata.name"),
-    fromField("POD_IPS", "status.podIPs"),
+    fromField(VARIABLES.POD_IPS, "status.podIPs"),
     fromField("NODE_NAME", "spec.nodeName"),
-    { name: "CLUSTER_RANGES_NAMESPACE", value: settings.clusterRangesNamespace },
-    { name: "LOG_LEVEL", value: settings.logLevel },
+    { name: VARIABLES.CLUSTER_RANGES_NAMESPACE, value: settings.clusterRangesNamespace },
+    { name: LOG_LEVEL, value: settings.logLevel },
   ];
 }
 

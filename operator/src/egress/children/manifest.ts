@@ -1,6 +1,6 @@
 /** What every child of an Egress has in common. */
 
-import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress, labelValue } from "@egress-nat/crds";
+import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress, labelValue, OPERATOR } from "@egress-nat/crds";
 import { apiVersion, namespacedResource, type ObjectMeta, type Resource } from "@egress-nat/kube";
 
 /** An object of the Kubernetes API as it is applied: only the fields that the operator answers for. */
@@ -46,7 +46,7 @@ export function head(resource: Resource, egress: Egress): Pick<Manifest, "apiVer
       labels: {
         "app.kubernetes.io/name": "egress-nat",
         "app.kubernetes.io/component": "gateway",
-        "app.kubernetes.io/managed-by": "egress-nat-operator",
+        "app.kubernetes.io/managed-by": OPERATOR,
         ...gatewayLabels(egress),
       },
       ownerReferences: [

@@ -1,5 +1,11 @@
-import type { Family } from "../family.ts";
-import { ADDRESS_BITS, formatAddress, type Range } from "./cidr.ts";
+import { formatAddress } from "./address.ts";
+import { ADDRESS_BITS, type Family } from "./family.ts";
+
+/** Addresses of one family from `first` to `last`, both included. */
+export interface Range {
+  readonly first: bigint;
+  readonly last: bigint;
+}
 
 /** Joins ranges that overlap or touch. */
 export function mergeRanges(ranges: Iterable<Range>): Range[] {
@@ -15,7 +21,7 @@ export function mergeRanges(ranges: Iterable<Range>): Range[] {
   return merged;
 }
 
-/** As nft reads and prints it: an address, a CIDR where the range is one, else `first-last`. */
+/** An address, a CIDR where the range is one, else `first-last`. */
 export function formatRange(family: Family, { first, last }: Range): string {
   const start = formatAddress(family, first);
   if (first === last) return start;

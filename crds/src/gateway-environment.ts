@@ -1,7 +1,7 @@
 import { z } from "zod";
 
-/** What the operator tells a gateway pod. */
-export const Environment = z.object({
+/** What the operator tells a gateway pod, by environment variables. */
+export const GatewayEnvironment = z.object({
   EGRESS_NAMESPACE: z.string().describe("namespace of the Egress that this gateway serves"),
   EGRESS_NAME: z.string().describe("name of the Egress that this gateway serves"),
   POD_IPS: z
@@ -12,4 +12,3 @@ export const Environment = z.object({
     .string()
     .describe("namespace of the ConfigMap in which the operator publishes the cluster's networks"),
 });
-export type Environment = z.infer<typeof Environment>;

@@ -1,2 +1,0 @@
-/** Who applies children and status, in their managed fields. */
-export const FIELD_MANAGER = "egress-nat-operator";
