@@ -1,8 +1,17 @@
 import { EGRESS_RESOURCE } from "@egress-nat/crds";
 import type { Refusals } from "@egress-nat/founat";
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { observeGauge } from "@egress-nat/program";
+import { Counter, Histogram, type Registry } from "prom-client";
 
 const SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
+
+/** Read when somebody asks for metrics. */
+interface ClientCounts {
+  readonly clients: () => number;
+  readonly tombstones: () => number;
+  readonly invalidEgresses: () => number;
+  readonly driftWatchUp: () => number;
+}
 
 /** What the agent counts; served on /metrics. */
 export class ClientMetrics {
@@ -14,18 +23,7 @@ export class ClientMetrics {
   readonly driftRepairs: Counter<"object">;
   readonly refusedPackets: Counter<"reason">;
 
-  /**
-   * @param counts read when somebody asks for metrics
-   */
-  constructor(
-    registry: Registry,
-    counts: {
-      readonly clients: () => number;
-      readonly tombstones: () => number;
-      readonly invalidEgresses: () => number;
-      readonly driftWatchUp: () => number;
-    },
-  ) {
+  constructor(registry: Registry, counts: ClientCounts) {
     const registers = [registry];
     this.addSeconds = new Histogram({
       name: "egress_nat_agent_add_duration_seconds",
@@ -72,38 +70,30 @@ export class ClientMetrics {
     // The first packet is an increase, too, to who asks for the rate.
     const reasons: Readonly<Record<keyof Refusals, 0>> = { rejected: 0, unheard: 0 };
     for (const [reason, none] of Object.entries(reasons)) this.refusedPackets.inc({ reason }, none);
-    gauge(
-      registers,
-      "egress_nat_agent_drift_watch_up",
-      "1: changes in clients' network namespaces are noticed.",
-      counts.driftWatchUp,
-    );
-    gauge(registers, "egress_nat_agent_clients", "Clients on this node.", counts.clients);
-    gauge(
-      registers,
-      "egress_nat_agent_tombstones",
-      "Addresses of former clients that gateways may still trust.",
-      counts.tombstones,
-    );
-    new Gauge({
-      name: "egress_nat_agent_invalid_objects",
-      help: "Stored objects that this release does not understand: clients of such an Egress go on with what was last known of it.",
-      labelNames: ["kind"],
-      registers,
-      collect() {
-        this.set({ kind: EGRESS_RESOURCE.kind }, counts.invalidEgresses());
-      },
-    });
+    observe(registry, counts);
   }
 }
 
-function gauge(registers: Registry[], name: string, help: string, value: () => number): void {
-  new Gauge({
-    name,
-    help,
-    registers,
-    collect() {
-      this.set(value());
-    },
+function observe(registry: Registry, counts: ClientCounts): void {
+  observeGauge(registry, {
+    name: "egress_nat_agent_drift_watch_up",
+    help: "1: changes in clients' network namespaces are noticed.",
+    read: counts.driftWatchUp,
+  });
+  observeGauge(registry, {
+    name: "egress_nat_agent_clients",
+    help: "Clients on this node.",
+    read: counts.clients,
+  });
+  observeGauge(registry, {
+    name: "egress_nat_agent_tombstones",
+    help: "Addresses of former clients that gateways may still trust.",
+    read: counts.tombstones,
+  });
+  observeGauge(registry, {
+    name: "egress_nat_agent_invalid_objects",
+    help: "Stored objects that this release does not understand: clients of such an Egress go on with what was last known of it.",
+    labelNames: ["kind"],
+    read: () => [[{ kind: EGRESS_RESOURCE.kind }, counts.invalidEgresses()]],
   });
 }

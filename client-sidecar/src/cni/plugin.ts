@@ -13,7 +13,6 @@ import { callAgent } from "./agent-call.ts";
 import {
   configurationVersion,
   networkName,
-  parseConfiguration,
   podAnnotations,
   previousResult,
   validAttachments,
@@ -24,7 +23,6 @@ import {
   assertPath,
   type Command,
   type Environment,
-  parseCommand,
   parseContainerId,
   parseIfname,
   parseNetns,
@@ -45,49 +43,18 @@ const CHECK_TIMEOUT_MS = 10_000;
 /** The agent answers at once, or the pod starts without. */
 const MENTION_TIMEOUT_MS = 500;
 
-/** What the runtime sees of one execution. */
-export interface Outcome {
-  readonly exitCode: 0 | 1;
-  readonly stdout: string;
-}
-
-/**
- * One execution of the plugin, by the CNI specification 1.1 (https://www.cni.dev/docs/spec/).
- *
- * @param environment the CNI_* variables
- * @param stdin the network configuration
- * @param locations of the state shared with the agent, and of the agent's socket
- */
-export function runPlugin(environment: Environment, stdin: string, locations: StateLocations): Outcome {
-  let version: string = CURRENT_VERSION;
-  try {
-    const command = parseCommand(environment);
-    const configuration = readConfiguration(command, stdin);
-    const stated = configuration.cniVersion;
-    if (typeof stated === "string") version = stated;
-    const result = new Plugin(environment, configuration, locations).run(command);
-    return { exitCode: 0, stdout: result === undefined ? "" : `${JSON.stringify(result)}\n` };
-  } catch (error) {
-    return errorOutcome(error, version);
-  }
-}
-
-/** DEL needs nothing from it but the network's name, where it is there, and must not fail for it. */
-function readConfiguration(command: Command, stdin: string): JsonObject {
-  try {
-    return parseConfiguration(stdin);
-  } catch (error) {
-    if (command === "DEL" || (command === "VERSION" && stdin.trim() === "")) return {};
-    throw error;
-  }
-}
-
-class Plugin {
+/** One execution, by the CNI specification 1.1 (https://www.cni.dev/docs/spec/). */
+export class Plugin {
   readonly #environment: Environment;
   readonly #configuration: JsonObject;
   readonly #state: StateFolder;
   readonly #socketPath: string;
 
+  /**
+   * @param environment the CNI_* variables
+   * @param configuration of the network; DEL needs nothing from it but the network's name, where it is there
+   * @param locations of the state shared with the agent, and of the agent's socket
+   */
   constructor(environment: Environment, configuration: JsonObject, locations: StateLocations) {
     this.#environment = environment;
     this.#configuration = configuration;
@@ -95,6 +62,10 @@ class Plugin {
     this.#socketPath = `${locations.runDirectory}${AGENT_SOCKET.slice(RUN_DIRECTORY.length)}`;
   }
 
+  /**
+   * @returns what it says to the container runtime, where the command asks for it
+   * @throws CniError
+   */
   run(command: Command): JsonObject | undefined {
     if (command === "VERSION") return this.#version();
     if (command === "DEL") return this.#delete();
@@ -285,20 +256,6 @@ function mayBeSame(a: Partial<Attachment>, b: Partial<Attachment>): boolean {
   return (["network", "containerId", "ifname"] as const).every(
     (key) => a[key] === undefined || b[key] === undefined || shortened(a[key]) === shortened(b[key]),
   );
-}
-
-/** @param cniVersion of the configuration, where it was understood so far */
-export function errorOutcome(error: unknown, cniVersion: string = CURRENT_VERSION): Outcome {
-  return { exitCode: 1, stdout: `${JSON.stringify(errorResult(error, cniVersion))}\n` };
-}
-
-function errorResult(error: unknown, cniVersion: string): JsonObject {
-  const known =
-    error instanceof CniError
-      ? error
-      : new CniError(CniErrorCode.ioFailure, `unexpected failure of the plugin: ${messageOf(error)}`);
-  const { code, message: msg, details } = known;
-  return details === undefined ? { cniVersion, code, msg } : { cniVersion, code, msg, details };
 }
 
 function podName(pod: PodReference): string {
