@@ -17,7 +17,6 @@ import {
   type Resource,
   type Transport,
   WorkQueue,
-  type WorkReport,
 } from "@egress-nat/kube";
 import type { Check } from "@egress-nat/program";
 import { desiredState } from "./desired-state.ts";
@@ -94,7 +93,10 @@ export class EgressPod {
     this.#queue = new WorkQueue({
       concurrency: 1,
       backoff: BACKOFF,
-      onReport: (report) => this.#report(report),
+      onReport: ({ outcome, durationMs }) =>
+        metrics.applied(outcome === "error" ? "error" : "success", durationMs),
+      onFailure: ({ error: err, failures, retryAfterMs }) =>
+        logger.warn({ err, failures, retryAfterMs }, "cannot apply the rule set, trying again"),
     });
     this.#egresses = new Cache({
       ...this.#collection(EGRESS_RESOURCE),
@@ -266,14 +268,6 @@ export class EgressPod {
       if (type === "invalid") metrics.invalidObject(resource.kind);
     };
     return { transport, logger, resource, onEvent };
-  }
-
-  #report({ durationMs, failure }: WorkReport): void {
-    const { logger, metrics } = this.#options;
-    metrics.applied(failure ? "error" : "success", durationMs);
-    if (!failure) return;
-    const { error, failures, retryAfterMs } = failure;
-    logger.warn({ err: error, failures, retryAfterMs }, "cannot apply the rule set, trying again");
   }
 }
 

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import { abortable } from "./abortable.ts";
 import { pause } from "./clock.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import type { Authentication, Credentials } from "./credentials.ts";
 import { Deadline } from "./deadline.ts";
 import { KubeError, refusalError, retryableError } from "./error.ts";
-import { tryParseJson } from "./json.ts";
+import { parseJson, tryParseJson } from "./json.ts";
 import type { Logger } from "./logger.ts";
 import type { Query, RequestOptions, StreamOptions, Transport } from "./transport.ts";
 
@@ -63,8 +64,10 @@ class HttpsTransport implements Transport {
     const deadline = new Deadline(timeoutMs, signal);
     try {
       const response = await this.#answerTo(options, this.#requests, deadline);
-      const text = await readText(response);
-      return parseJson(text, `${method} ${path}`) as T;
+      return parseJson(
+        await text(response),
+        (body) => `${method} ${path}: the answer is not JSON: ${JSON.stringify(body.slice(0, 200))}`,
+      ) as T;
     } catch (error) {
       throw this.#explain(error, options, deadline);
     } finally {
@@ -209,11 +212,11 @@ function isSuccess(response: IncomingMessage): boolean {
 }
 
 async function refusal(request: RequestOptions, response: IncomingMessage): Promise<KubeError> {
-  const text = await readText(response);
+  const body = await text(response);
   return refusalError({
     request: `${request.method} ${request.path}`,
     status: response.statusCode ?? 0,
-    body: tryParseJson(text) ?? text,
+    body: tryParseJson(body) ?? body,
     retryAfter: response.headers["retry-after"],
   });
 }
@@ -237,19 +240,4 @@ function queryString(query: Query = {}): string {
     if (value !== undefined) parameters.set(name, String(value));
   }
   return parameters.size > 0 ? `?${parameters}` : "";
-}
-
-async function readText(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk);
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function parseJson(text: string, request: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    const message = `${request}: the answer is not JSON: ${JSON.stringify(text.slice(0, 200))}`;
-    throw retryableError("InvalidResponse", message, cause);
-  }
 }

@@ -19,10 +19,6 @@ export interface ListOptions extends CallOptions {
   readonly fieldSelector?: string | undefined;
 }
 
-export interface PatchOptions extends CallOptions {
-  readonly subresource?: string | undefined;
-}
-
 export interface DeleteOptions extends CallOptions {
   /** Refuse with Conflict where the object is not, or no longer, this one. */
   readonly preconditions?:
@@ -31,12 +27,9 @@ export interface DeleteOptions extends CallOptions {
   readonly propagationPolicy?: "Background" | "Foreground" | "Orphan" | undefined;
 }
 
-export interface CreateByApplyOptions extends CallOptions {
+export interface ApplyOptions extends CallOptions {
   /** Who owns the fields that are applied, and loses those that are no longer. */
   readonly fieldManager: string;
-}
-
-export interface ApplyOptions extends CreateByApplyOptions {
   /** Take fields that belong to other managers, as a controller that has the last word does. */
   readonly force?: boolean | undefined;
 }
@@ -86,7 +79,11 @@ export class ResourceClient<T extends KubeObject> {
   }
 
   /** @param patch a JSON merge patch (RFC 7386): null removes */
-  patch(reference: ObjectReference, patch: object, options: PatchOptions = {}): Promise<T> {
+  patch(
+    reference: ObjectReference,
+    patch: object,
+    options: CallOptions & { readonly subresource?: string | undefined } = {},
+  ): Promise<T> {
     const { subresource, signal } = options;
     return this.#object({
       method: "PATCH",
@@ -121,7 +118,7 @@ export class ResourceClient<T extends KubeObject> {
    * Server-side apply that creates the object, and does nothing where there is one of that name: Conflict. Unlike one made
    * by {@link create}, what is applied later takes away fields of it that are no longer wanted.
    */
-  createByApply(object: Desired<T>, options: CreateByApplyOptions): Promise<T> {
+  createByApply(object: Desired<T>, options: Omit<ApplyOptions, "force">): Promise<T> {
     const metadata = { ...object.metadata, resourceVersion: VERSION_OF_NONE };
     return this.#apply({ ...object, metadata }, undefined, options);
   }
@@ -143,7 +140,7 @@ export class ResourceClient<T extends KubeObject> {
    */
   async takeOver(
     { resourceVersion, ...reference }: ObjectReference & { readonly resourceVersion: string },
-    options: CallOptions & Pick<ApplyOptions, "fieldManager">,
+    options: Omit<ApplyOptions, "force">,
   ): Promise<T | undefined> {
     const { fieldManager, signal } = options;
     const path = this.#path(reference);

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { ClientConfig, Difference } from "@egress-nat/founat";
-import { done, type Outcome, pause, WorkQueue, type WorkReport } from "@egress-nat/kube";
+import { done, type Outcome, pause, type WorkFailure, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { EgressView } from "../gateways/view.ts";
 import { recordId } from "../records/record-id.ts";
@@ -56,7 +56,7 @@ export class Reapplier {
     this.#queue = new WorkQueue({
       concurrency: 4,
       backoff: { baseMs: 100, maxMs: 10_000 },
-      onReport: (report) => this.#report(report),
+      onFailure: (failure) => this.#sayWhatFailed(failure),
     });
   }
 
@@ -161,14 +161,12 @@ export class Reapplier {
     recordEvent(record.pod, { type: "Warning", reason: "EgressNotAllowed", message });
   }
 
-  #report({ key, failure }: WorkReport): void {
-    if (failure === undefined) return;
+  #sayWhatFailed({ key, error: err, failures, retryAfterMs }: WorkFailure): void {
     const { registry, recordEvent, metrics, logger } = this.#options;
     const pod = registry.get(key)?.pod;
     // Between the end of a pod and its DEL its namespace may be gone already: nothing to warn of.
     if (pod === undefined) return;
     metrics.reapplied.inc({ result: "error" });
-    const { error: err, failures, retryAfterMs } = failure;
     logger.warn({ err, pod, retryAfterMs }, "cannot bring a client up to date, trying again");
     if (failures !== FAILURES_TO_TELL_OF) return;
     const why = err instanceof Error ? err.message : String(err);

@@ -46,9 +46,9 @@ export class Withdrawals {
       // Most of them wait: a gateway that does not answer must not hold up what others have let go of.
       concurrency: 64,
       backoff: { baseMs: 100, maxMs: 5_000 },
-      onReport: ({ key, failure }) => {
-        if (failure?.failures !== FAILURES_TO_WARN_OF) return;
-        options.logger.warn({ address: key, err: failure.error }, "cannot withdraw an address, trying again");
+      onFailure: ({ key, error: err, failures }) => {
+        if (failures !== FAILURES_TO_WARN_OF) return;
+        options.logger.warn({ address: key, err }, "cannot withdraw an address, trying again");
       },
     });
   }

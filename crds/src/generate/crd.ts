@@ -7,7 +7,6 @@ import { type Schema, structuralSchema } from "./structural.ts";
 /** What a CRD says besides the schema. */
 export interface Presentation {
   readonly shortNames: readonly string[];
-  readonly categories?: readonly string[];
   readonly printerColumns: readonly PrinterColumn[];
   readonly subresources?: Readonly<Record<string, unknown>>;
 }
@@ -37,7 +36,7 @@ export function customResourceDefinition(
   presentation: Presentation,
 ) {
   const { group, version, plural, kind, namespaced } = resource;
-  const { shortNames, categories, printerColumns, subresources } = presentation;
+  const { shortNames, printerColumns, subresources } = presentation;
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
@@ -51,7 +50,6 @@ export function customResourceDefinition(
         kind,
         listKind: `${kind}List`,
         shortNames,
-        ...(categories && { categories }),
       },
       versions: [
         {

@@ -14,15 +14,9 @@ export interface ClusterFacts {
 }
 
 /** By what said it: CIDRs and addresses. */
-export interface RangesBySource {
-  readonly values: readonly string[];
-  readonly services: readonly string[];
-  readonly pods: readonly string[];
-  readonly nodes: readonly string[];
-  readonly serviceAddresses: readonly string[];
-}
+export type RangesBySource = ReturnType<typeof rangesBySource>;
 
-export function rangesBySource({ configured, serviceCidrs, nodes, services }: ClusterFacts): RangesBySource {
+export function rangesBySource({ configured, serviceCidrs, nodes, services }: ClusterFacts) {
   return {
     values: configured,
     services: serviceCidrs.flatMap(({ spec }) => spec.cidrs),
