@@ -40,7 +40,6 @@ export const GatewayStatus = z.object({
 });
 export type GatewayStatus = z.infer<typeof GatewayStatus>;
 
-/** What the operator has seen. */
 export const EgressStatus = z
   .object({
     observedGeneration: z

@@ -34,7 +34,6 @@ import type { Metrics } from "./metrics.ts";
 import { type GatewaySlice, parseSlice } from "./slice.ts";
 
 export interface EgressPodOptions extends Omit<DriftOptions, "sync"> {
-  /** The Egress that this gateway serves. */
   readonly egress: { readonly namespace: string; readonly name: string };
   /** The pod's own addresses, as the API names them. */
   readonly addresses: readonly string[];

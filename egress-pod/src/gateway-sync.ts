@@ -36,7 +36,6 @@ export class GatewaySync {
     return this.#applied !== undefined;
   }
 
-  /** The number of clients that the kernel serves. */
   get appliedClients(): number {
     return this.#applied?.clients.size ?? 0;
   }

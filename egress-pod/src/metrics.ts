@@ -10,7 +10,6 @@ const TUNNEL_FAMILIES: Readonly<Record<string, string>> = {
   fou6a: "ipv6",
 };
 
-/** The metrics of one gateway. */
 export class Metrics {
   readonly #clients: Gauge;
   readonly #slices: Gauge;

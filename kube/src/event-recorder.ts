@@ -9,7 +9,6 @@ import { apiVersion, type KubeObject, namespacedResource, type Resource } from "
 import { type Desired, ResourceClient } from "./resource-client.ts";
 import type { Transport } from "./transport.ts";
 
-/** What an event is about. */
 export interface Regarding {
   readonly apiVersion: string;
   readonly kind: string;

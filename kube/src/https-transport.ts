@@ -44,19 +44,13 @@ const MAX_REQUEST_CONNECTIONS = 16;
 type OutgoingRequest = RequestOptions & Pick<StreamOptions, "isLastOfConnection">;
 
 class HttpsTransport implements Transport {
-  readonly #credentials: Credentials;
-  readonly #logger: Logger;
-  readonly #userAgent: string;
-  readonly #onRequest: TransportOptions["onRequest"];
+  readonly #options: TransportOptions;
   // Over HTTP/1.1 each watch holds a connection: apart from the others, else many watches would starve them.
   readonly #requests = new ConnectionPool(MAX_REQUEST_CONNECTIONS);
   readonly #streams = new ConnectionPool(Number.POSITIVE_INFINITY);
 
-  constructor({ credentials, logger, userAgent = "egress-nat", onRequest }: TransportOptions) {
-    this.#credentials = credentials;
-    this.#logger = logger;
-    this.#userAgent = userAgent;
-    this.#onRequest = onRequest;
+  constructor(options: TransportOptions) {
+    this.#options = options;
   }
 
   async request<T>(options: RequestOptions): Promise<T> {
@@ -124,7 +118,7 @@ class HttpsTransport implements Transport {
     deadline: Deadline,
   ): Promise<IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
-      const authentication = await abortable(this.#credentials.read(), deadline.signal);
+      const authentication = await abortable(this.#options.credentials.read(), deadline.signal);
       const response = await this.#send(request, authentication, pool, deadline.signal);
       if (isSuccess(response)) return response;
 
@@ -133,15 +127,18 @@ class HttpsTransport implements Transport {
       if (error.status === 401 && (await this.#hasReplaced(authentication, deadline.signal))) continue;
       const delayMs = waitBeforeRetry(error);
       if (delayMs === undefined || delayMs >= deadline.remainingMs) throw error;
-      this.#logger.debug({ path: request.path, status: error.status, delayMs }, "apiserver is busy, waiting");
+      this.#options.logger.debug(
+        { path: request.path, status: error.status, delayMs },
+        "apiserver is busy, waiting",
+      );
       await pause(delayMs, deadline.signal);
     }
   }
 
   /** Whether other credentials have taken the place of these since they were read. */
   async #hasReplaced(refused: Authentication, signal: AbortSignal): Promise<boolean> {
-    this.#credentials.invalidate();
-    const current = await abortable(this.#credentials.read(), signal);
+    this.#options.credentials.invalidate();
+    const current = await abortable(this.#options.credentials.read(), signal);
     return current.authorization !== refused.authorization;
   }
 
@@ -152,7 +149,7 @@ class HttpsTransport implements Transport {
     signal: AbortSignal,
   ): Promise<IncomingMessage> {
     const { method, path, query, contentType = JSON_TYPE, accept = JSON_TYPE } = request;
-    const { server } = this.#credentials;
+    const { server } = this.#options.credentials;
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const options = {
@@ -162,7 +159,7 @@ class HttpsTransport implements Transport {
       path: `${server.pathname.replace(/\/$/, "")}${path}${queryString(query)}`,
       headers: {
         accept,
-        "user-agent": this.#userAgent,
+        "user-agent": this.#options.userAgent ?? "egress-nat",
         ...(authentication.authorization && { authorization: authentication.authorization }),
         ...(body && { "content-type": contentType, "content-length": body.length }),
         ...(request.isLastOfConnection && { connection: "close" }),
@@ -173,10 +170,10 @@ class HttpsTransport implements Transport {
     outgoing.once("response", resolve).on("error", reject).end(body);
     try {
       const response = await promise;
-      this.#onRequest?.({ method, status: response.statusCode });
+      this.#options.onRequest?.({ method, status: response.statusCode });
       return response;
     } catch (error) {
-      this.#onRequest?.({ method, status: undefined });
+      this.#options.onRequest?.({ method, status: undefined });
       // The server may close a kept connection just as a request goes out on it. Only a GET is safe to send twice.
       if (method === "GET" && outgoing.reusedSocket && !signal.aborted) {
         pool.closeIdle();
@@ -193,9 +190,9 @@ class HttpsTransport implements Transport {
     // What broke may be the path to the apiserver, or what we know of its certificate.
     this.#requests.closeIdle();
     this.#streams.closeIdle();
-    this.#credentials.invalidate();
+    this.#options.credentials.invalidate();
     if (error instanceof KubeError) return error;
-    const what = `${request.method} ${this.#credentials.server.origin}${request.path}`;
+    const what = `${request.method} ${this.#options.credentials.server.origin}${request.path}`;
     if (deadline.expired) {
       const timeoutMs = request.timeoutMs ?? DEFAULT_TIMEOUT_MS;
       return retryableError("Timeout", `${what}: no answer within ${timeoutMs} ms`, error);

@@ -15,7 +15,7 @@ export {
   mergeEndpoints,
 } from "./endpoint-slice.ts";
 export { hasCode, ifFound, KubeError, retryableError } from "./error.ts";
-export { EventRecorder, regarding } from "./event-recorder.ts";
+export { EventRecorder, type RecordedEvent, regarding } from "./event-recorder.ts";
 export { createTransport, type SentRequest } from "./https-transport.ts";
 export { fencedBy } from "./lead.ts";
 export { LeaderElector } from "./leader-election.ts";

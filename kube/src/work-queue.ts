@@ -49,7 +49,6 @@ export interface WorkFailure {
 }
 
 export interface WorkQueueOptions {
-  /** How many keys are worked on at a time. */
   readonly concurrency: number;
   /** The delays after failures of one key; they grow for each key by itself. */
   readonly backoff: BackoffOptions;
@@ -90,7 +89,6 @@ export class WorkQueue {
     return this.#waiting.size + this.#again.size;
   }
 
-  /** Keys that are being worked on. */
   get active(): number {
     return this.#active.size;
   }

@@ -3,7 +3,6 @@
 import { Cidr, HEALTH_PORTS } from "@egress-nat/crds";
 import { z } from "zod";
 
-/** For {@link parseEnvironment}. */
 export const Configuration = z.object({
   EGRESS_POD_IMAGE: z
     .string()

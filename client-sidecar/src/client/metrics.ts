@@ -13,7 +13,6 @@ interface ClientCounts {
   readonly driftWatchUp: () => number;
 }
 
-/** What the agent counts; served on /metrics. */
 export class ClientMetrics {
   readonly addSeconds: Histogram;
   readonly acknowledgeSeconds: Histogram;

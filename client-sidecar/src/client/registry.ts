@@ -50,7 +50,6 @@ export class ClientRegistry {
     return this.#records.get(recordId(record))?.addedAt === record.addedAt;
   }
 
-  /** In which phase of its life a client is. */
   phase(record: ClientRecord): Phase {
     if (!this.holds(record)) return "leaving";
     return this.isAdding(recordId(record)) ? "adding" : "running";

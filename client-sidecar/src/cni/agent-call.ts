@@ -34,7 +34,7 @@ export function parseReply(line: string): AgentReply {
   if (isObject(value) && value.ok === true) return { ok: true };
   if (isObject(value) && typeof value.code === "number" && typeof value.message === "string") {
     const { code, message, details } = value;
-    return typeof details === "string" ? { ok: false, code, message, details } : { ok: false, code, message };
+    return { ok: false, code, message, details: typeof details === "string" ? details : undefined };
   }
   throw new CniError(CniErrorCode.decodingFailure, `the node agent's answer is malformed: ${line}`);
 }

@@ -59,17 +59,16 @@ export function networkName(configuration: JsonObject): string {
   );
 }
 
-/** A result of the plugins before this one, and the pod's addresses in it. */
-export interface PreviousResult {
-  readonly value: JsonObject;
-  readonly addresses: readonly string[];
-}
-
 /**
- * @returns the result in the version of the configuration
+ * The result of the plugins before this one.
+ *
+ * @returns the result in the version of the configuration, and the pod's addresses in it
  * @throws CniError 7 when prevResult is missing or malformed, 1 when it is of a version that is not supported
  */
-export function previousResult(configuration: JsonObject): PreviousResult {
+export function previousResult(configuration: JsonObject): {
+  readonly value: JsonObject;
+  readonly addresses: readonly string[];
+} {
   const value = configuration.prevResult;
   if (!isObject(value)) {
     throw new CniError(
@@ -106,15 +105,14 @@ export function podAnnotations(configuration: JsonObject): Annotations | undefin
   );
 }
 
-/** An attachment to the network of a configuration. */
-export type AttachmentToNetwork = Pick<Attachment, "containerId" | "ifname">;
-
 /**
  * The attachments to this network that GC is to keep.
  *
  * @throws CniError 7 when they are missing or malformed: nothing is removed on a guess
  */
-export function validAttachments(configuration: JsonObject): readonly AttachmentToNetwork[] {
+export function validAttachments(
+  configuration: JsonObject,
+): readonly Pick<Attachment, "containerId" | "ifname">[] {
   const key = "cni.dev/valid-attachments";
   // Go writes a list that was never made as null: a network without attachments.
   const list = configuration[key] === null ? [] : configuration[key];

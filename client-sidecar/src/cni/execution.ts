@@ -66,5 +66,5 @@ function errorResult(error: unknown, cniVersion: string): JsonObject {
       ? error
       : new CniError(CniErrorCode.ioFailure, `unexpected failure of the plugin: ${messageOf(error)}`);
   const { code, message: msg, details } = known;
-  return details === undefined ? { cniVersion, code, msg } : { cniVersion, code, msg, details };
+  return { cniVersion, code, msg, details };
 }

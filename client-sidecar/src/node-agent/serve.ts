@@ -15,7 +15,7 @@ import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } f
 import { z } from "zod";
 import type { RecordPodEvent } from "../client/pod.ts";
 import { Agent } from "./agent.ts";
-import { Binary } from "./installer/binary.ts";
+import { installBinary } from "./installer/binary.ts";
 import { ConfigurationDirectory } from "./installer/configuration-directory.ts";
 import { NodeDirectories } from "./installer/environment.ts";
 import { Installer } from "./installer/installer.ts";
@@ -69,7 +69,7 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
     ...{ transport, prober, recordEvent, logger },
   });
   const installer = new Installer({
-    binary: new Binary(PLUGIN, join(environment.CNI_BIN_DIR, CNI_PLUGIN)),
+    installBinary: () => installBinary(PLUGIN, join(environment.CNI_BIN_DIR, CNI_PLUGIN)),
     configuration: new ConfigurationDirectory(environment.CNI_CONF_DIR),
     directories: [environment.CNI_BIN_DIR, environment.CNI_CONF_DIR],
     recordEvent: nodeEvents(events, environment.NODE_NAME),

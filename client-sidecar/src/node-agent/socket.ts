@@ -3,9 +3,8 @@
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Logger } from "@egress-nat/program";
-import { CniError, CniErrorCode } from "../cni/error.ts";
-import type { AgentReply, AgentRequest } from "../cni/protocol.ts";
-import { AgentRequestSchema } from "./protocol.ts";
+import { CniError, CniErrorCode, messageOf } from "../cni/error.ts";
+import { type AgentReply, AgentRequest } from "../cni/protocol.ts";
 
 /** A pod's annotations are at most 256 KiB. */
 const MAX_REQUEST_LENGTH = 1 << 20;
@@ -100,7 +99,7 @@ function concerned(request: AgentRequest): object {
 
 function parseRequest(line: string, logger: Logger): AgentRequest | undefined {
   try {
-    return AgentRequestSchema.parse(JSON.parse(line));
+    return AgentRequest.parse(JSON.parse(line));
   } catch (err) {
     logger.warn({ err }, "cannot understand a request of the CNI plugin");
     return undefined;
@@ -136,13 +135,12 @@ function malformed(why: string): AgentReply {
 function failure(error: unknown): AgentReply {
   if (error instanceof CniError) {
     const { code, message, details } = error;
-    return details === undefined ? { ok: false, code, message } : { ok: false, code, message, details };
+    return { ok: false, code, message, details };
   }
-  const message = error instanceof Error ? error.message : String(error);
   return {
     ok: false,
     code: CniErrorCode.tryAgainLater,
-    message: `the node agent failed: ${message}`,
+    message: `the node agent failed: ${messageOf(error)}`,
     details: "the log of the node agent says more",
   };
 }

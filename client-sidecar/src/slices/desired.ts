@@ -15,7 +15,6 @@ import {
 import type { StoredEgress } from "../gateways/view.ts";
 import type { ClientRecord } from "../records/schema.ts";
 
-/** An EgressClientSlice as the agent applies it. */
 export type DesiredSlice = Omit<EgressClientSlice, "metadata"> & {
   readonly metadata: Omit<EgressClientSlice["metadata"], "uid" | "generation">;
 };

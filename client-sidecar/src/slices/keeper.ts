@@ -64,7 +64,6 @@ export class SliceKeeper {
   }
 }
 
-/** The Egress that a slice belongs to. */
 export function egressOf({ metadata }: EgressClientSlice): EgressReference {
   return { namespace: metadata.namespace, name: metadata.labels?.[EGRESS_LABEL] ?? "" };
 }

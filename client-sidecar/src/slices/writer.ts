@@ -12,7 +12,6 @@ import { desiredSlice, sliceClients } from "./desired.ts";
 export interface SliceWriterOptions {
   readonly client: Pick<ResourceClient<EgressClientSlice>, "apply" | "delete">;
   readonly nodeName: string;
-  /** The clients that a slice should hold. */
   readonly clientsOf: (reference: EgressReference) => readonly ClientRecord[];
   readonly egress: (reference: EgressReference) => StoredEgress | undefined;
   /** The slice as last seen through a watch, perhaps late. */

@@ -21,7 +21,6 @@ export interface PrinterColumn {
   readonly priority?: 1;
 }
 
-/** An apiextensions.k8s.io/v1 CustomResourceDefinition. */
 export type CustomResourceDefinition = ReturnType<typeof customResourceDefinition>;
 
 /**

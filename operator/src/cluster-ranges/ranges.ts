@@ -3,7 +3,6 @@
 import { aggregateCidrs } from "@egress-nat/founat";
 import type { NodeHead, ServiceAddresses, ServiceCidr } from "./sources.ts";
 
-/** What is known of the cluster. */
 export interface ClusterFacts {
   /** CIDRs that the administrator names. */
   readonly configured: readonly string[];

@@ -1,6 +1,5 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** What is counted of the plugin on this node; served on /metrics. */
 export class InstallerMetrics {
   readonly rewrites: Counter;
   readonly inPlace: Gauge;

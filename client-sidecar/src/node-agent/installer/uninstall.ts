@@ -12,9 +12,7 @@ export interface UninstallOptions {
   /** The agent's socket: while something listens there it would put the plugin back. */
   readonly socketPath: string;
   readonly configuration: Pick<ConfigurationDirectory, "remove">;
-  /** The executable. */
   readonly binaryPath: string;
-  /** The directories that hold the node's state. */
   readonly stateDirectories: readonly string[];
   readonly logger: Logger;
 }

@@ -21,7 +21,6 @@ export const CHILD_RESOURCES = {
   disruptionBudget: namespacedResource("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"),
 } as const satisfies Record<string, Resource>;
 
-/** One of {@link CHILD_RESOURCES}. */
 export type ChildKind = keyof typeof CHILD_RESOURCES;
 
 /** The label that the gateway pods of an Egress, and nothing else in its namespace that runs, have. */
