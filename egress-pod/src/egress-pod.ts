@@ -9,6 +9,7 @@ import {
 } from "@egress-nat/crds";
 import type { GatewayConfig, Suspicion, TransactionCounts } from "@egress-nat/founat";
 import {
+  abortable,
   Cache,
   CacheSet,
   CONFIG_MAP_RESOURCE,
@@ -192,8 +193,7 @@ export class EgressPod {
 
   /** Not before all clients are there: to hear of ten thousand of them would take longer than to write them. */
   async #watchKernel(signal: AbortSignal): Promise<void> {
-    const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-    await Promise.race([this.#applied.promise, aborted]);
+    await abortable(this.#applied.promise, signal).catch(() => undefined);
     if (signal.aborted) return;
     const onChange = (where: Suspicion) => {
       this.#drift.suspect(where);

@@ -24,7 +24,6 @@ export interface DeleteOptions extends CallOptions {
   readonly preconditions?:
     | { readonly uid?: string; readonly resourceVersion?: string | undefined }
     | undefined;
-  readonly propagationPolicy?: "Background" | "Foreground" | "Orphan" | undefined;
 }
 
 export interface ApplyOptions extends CallOptions {
@@ -96,11 +95,11 @@ export class ResourceClient<T extends KubeObject> {
 
   /** Deletes an object, or begins to, where finalizers or children hold it. One that is gone already is NotFound. */
   async delete(reference: ObjectReference, options: DeleteOptions = {}): Promise<void> {
-    const { preconditions, propagationPolicy, signal } = options;
+    const { preconditions, signal } = options;
     await this.#transport.request({
       method: "DELETE",
       path: this.#path(reference),
-      body: { apiVersion: "v1", kind: "DeleteOptions", preconditions, propagationPolicy },
+      body: { apiVersion: "v1", kind: "DeleteOptions", preconditions },
       signal,
     });
   }

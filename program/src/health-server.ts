@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
@@ -67,9 +68,7 @@ export class HealthServer {
   /** @returns the port it listens on */
   async start(): Promise<number> {
     const { port, host } = this.#options;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#server.once("error", reject).listen({ port, host }, resolve);
-    await promise;
+    await once(this.#server.listen({ port, host }), "listening");
     // A connection that could not be accepted is the other side's loss.
     this.#server.on("error", (err) => this.#options.logger.warn({ err }, "cannot accept a connection"));
     return (this.#server.address() as AddressInfo).port;
@@ -77,10 +76,9 @@ export class HealthServer {
 
   async close(): Promise<void> {
     if (!this.#server.listening) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#server.close(() => resolve());
+    const closed = once(this.#server.close(), "close");
     this.#server.closeAllConnections();
-    await promise;
+    await closed;
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

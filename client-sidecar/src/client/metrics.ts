@@ -13,64 +13,59 @@ interface ClientCounts {
   readonly driftWatchUp: () => number;
 }
 
-export class ClientMetrics {
-  readonly addSeconds: Histogram;
-  readonly acknowledgeSeconds: Histogram;
-  readonly errors: Counter<"operation" | "code">;
-  readonly reapplied: Counter<"result">;
-  readonly tunnelProbes: Counter<"result">;
-  readonly driftRepairs: Counter<"object">;
-  readonly refusedPackets: Counter<"reason">;
+export type ClientMetrics = ReturnType<typeof clientMetrics>;
 
-  constructor(registry: Registry, counts: ClientCounts) {
-    const registers = [registry];
-    this.addSeconds = new Histogram({
+export function clientMetrics(registry: Registry, counts: ClientCounts) {
+  const registers = [registry];
+  const refusedPackets = new Counter({
+    name: "egress_nat_agent_refused_packets_total",
+    help: "Packets that the guards of this node's clients refused while this agent ran, by reason: rejected (of the client, around the tunnel or without a gateway), unheard (to the client, where nobody listens).",
+    labelNames: ["reason"],
+    registers,
+  });
+  // The first packet is an increase, too, to who asks for the rate.
+  const reasons: Readonly<Record<keyof Refusals, 0>> = { rejected: 0, unheard: 0 };
+  for (const [reason, none] of Object.entries(reasons)) refusedPackets.inc({ reason }, none);
+  observe(registry, counts);
+  return {
+    refusedPackets,
+    addSeconds: new Histogram({
       name: "egress_nat_agent_add_duration_seconds",
       help: "Time from a client's CNI ADD to its end, successful or not.",
       buckets: SECONDS,
       registers,
-    });
-    this.acknowledgeSeconds = new Histogram({
+    }),
+    acknowledgeSeconds: new Histogram({
       name: "egress_nat_agent_acknowledge_duration_seconds",
       help: "Time from the written slice until all gateways that answer had applied it.",
       buckets: SECONDS,
       registers,
-    });
-    this.errors = new Counter({
+    }),
+    errors: new Counter({
       name: "egress_nat_agent_errors_total",
       help: "Requests of the CNI plugin that failed, by operation and CNI error code.",
       labelNames: ["operation", "code"],
       registers,
-    });
-    this.reapplied = new Counter({
+    }),
+    reapplied: new Counter({
       name: "egress_nat_agent_reapplied_total",
       help: "Times that a running client was brought up to date, by result (changed, unchanged, error).",
       labelNames: ["result"],
       registers,
-    });
-    this.tunnelProbes = new Counter({
+    }),
+    tunnelProbes: new Counter({
       name: "egress_nat_agent_tunnel_probes_total",
       help: "Clients whose tunnels were probed when they were added, by result (answered, silent, error).",
       labelNames: ["result"],
       registers,
-    });
-    this.driftRepairs = new Counter({
+    }),
+    driftRepairs: new Counter({
       name: "egress_nat_agent_drift_repairs_total",
       help: "Objects in clients' network namespaces that another program had changed and that were repaired, by kind.",
       labelNames: ["object"],
       registers,
-    });
-    this.refusedPackets = new Counter({
-      name: "egress_nat_agent_refused_packets_total",
-      help: "Packets that the guards of this node's clients refused while this agent ran, by reason: rejected (of the client, around the tunnel or without a gateway), unheard (to the client, where nobody listens).",
-      labelNames: ["reason"],
-      registers,
-    });
-    // The first packet is an increase, too, to who asks for the rate.
-    const reasons: Readonly<Record<keyof Refusals, 0>> = { rejected: 0, unheard: 0 };
-    for (const [reason, none] of Object.entries(reasons)) this.refusedPackets.inc({ reason }, none);
-    observe(registry, counts);
-  }
+    }),
+  };
 }
 
 function observe(registry: Registry, counts: ClientCounts): void {

@@ -31,7 +31,7 @@ export interface ReapplierOptions {
   readonly registry: ClientRegistry;
   readonly view: EgressView;
   readonly networks: PodNetworks;
-  readonly lives: Pick<Lives, "happened">;
+  readonly lives: Lives;
   readonly withdrawals: Pick<Withdrawals, "scan">;
   readonly recordEvent: RecordPodEvent;
   readonly metrics: Pick<ClientMetrics, "reapplied" | "driftRepairs">;

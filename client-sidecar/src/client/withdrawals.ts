@@ -3,7 +3,7 @@
 import { done, type Outcome, pause, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { holders } from "../gateways/acknowledgement.ts";
-import type { Asker } from "../gateways/health.ts";
+import type { Ask } from "../gateways/health.ts";
 import type { EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
@@ -22,7 +22,7 @@ export interface WithdrawalsOptions {
   readonly registry: Pick<ClientRegistry, "forgetBuried">;
   readonly slices: Slices;
   readonly view: Pick<EgressView, "gateways" | "knowsGateways">;
-  readonly asker: Pick<Asker, "ask">;
+  readonly ask: Ask;
   readonly logger: Logger;
 }
 
@@ -92,7 +92,7 @@ export class Withdrawals {
 
   /** Brings a slice up to date and waits a while for its gateways. @returns those that may still trust who left it */
   async #holders(egress: EgressReference, until: AbortSignal): Promise<readonly string[]> {
-    const { slices, view, asker } = this.#options;
+    const { slices, view, ask } = this.#options;
     const version = await slices.write(egress);
     if (version === undefined) return [];
     let names: readonly string[];
@@ -100,7 +100,7 @@ export class Withdrawals {
       const gateways = view.gateways(egress);
       const all = gateways.map(({ name }) => name);
       names = view.knowsGateways(egress)
-        ? (await holders(asker, gateways, version, until).catch(() => all)).map(
+        ? (await holders(ask, gateways, version, until).catch(() => all)).map(
             (name) => `${egress.namespace}/${name}`,
           )
         : [`any of Egress ${egressKey(egress)}, whose Service is not known`];

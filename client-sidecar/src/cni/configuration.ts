@@ -4,7 +4,7 @@ import type { Annotations } from "../client/opt-in.ts";
 import type { Attachment } from "../records/schema.ts";
 import { podAddresses } from "./address.ts";
 import { CniError, CniErrorCode, messageOf } from "./error.ts";
-import { isObject, type JsonObject } from "./json.ts";
+import { isObject, type JsonObject, parseJson } from "./json.ts";
 import { isName, NAME_RULE } from "./name.ts";
 import { resultAs } from "./result.ts";
 import { CURRENT_VERSION } from "./version.ts";
@@ -16,15 +16,8 @@ export const ANNOTATIONS_CAPABILITY = "io.kubernetes.cri.pod-annotations";
  * @throws CniError 6 when stdin is no JSON object
  */
 export function parseConfiguration(stdin: string): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(stdin);
-  } catch (cause) {
-    throw new CniError(
-      CniErrorCode.decodingFailure,
-      `the network configuration on stdin is not JSON: ${messageOf(cause)}`,
-    );
-  }
+  const complaint = (cause: unknown) => `the network configuration on stdin is not JSON: ${messageOf(cause)}`;
+  const value = parseJson(stdin, complaint);
   if (isObject(value)) return value;
   throw new CniError(CniErrorCode.decodingFailure, "the network configuration on stdin is no JSON object");
 }

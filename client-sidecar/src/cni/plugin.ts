@@ -17,7 +17,7 @@ import {
   previousResult,
   validAttachments,
 } from "./configuration.ts";
-import { CniError, CniErrorCode, messageOf } from "./error.ts";
+import { CniError, CniErrorCode, cniErrorOf, messageOf } from "./error.ts";
 import { host } from "./host.ts";
 import {
   assertPath,
@@ -29,8 +29,7 @@ import {
   parsePod,
 } from "./invocation.ts";
 import type { JsonObject } from "./json.ts";
-import type { AddRequest, AgentRequest } from "./protocol.ts";
-import { cniErrorOf } from "./refusal.ts";
+import type { AgentRequest } from "./protocol.ts";
 import { assertVersion, CURRENT_VERSION, SUPPORTED_VERSIONS } from "./version.ts";
 
 /** Above the agent's own deadline for gateways, below the two minutes that kubelet gives the runtime. */
@@ -67,8 +66,11 @@ export class Plugin {
    * @throws CniError
    */
   run(command: Command): JsonObject | undefined {
-    if (command === "VERSION") return this.#version();
-    if (command === "DEL") return this.#delete();
+    if (command === "VERSION") {
+      const { cniVersion = CURRENT_VERSION } = this.#configuration;
+      return { cniVersion, supportedVersions: SUPPORTED_VERSIONS };
+    }
+    if (command === "DEL") return this.#end(this.#records());
     assertVersion(configurationVersion(this.#configuration), command);
     const network = networkName(this.#configuration);
     switch (command) {
@@ -82,13 +84,6 @@ export class Plugin {
       case "STATUS":
         return this.#status();
     }
-  }
-
-  #version(): JsonObject {
-    return {
-      cniVersion: this.#configuration.cniVersion ?? CURRENT_VERSION,
-      supportedVersions: SUPPORTED_VERSIONS,
-    };
   }
 
   #add(network: string): JsonObject {
@@ -114,7 +109,9 @@ export class Plugin {
       );
     }
     const request = { operation: "add", network, containerId, netns, ifname, pod, addresses } as const;
-    this.#askForAdd(concerns === undefined ? request : { ...request, annotations: concerns });
+    const what = concerns === undefined ? "may be" : "is";
+    const why = `pod ${pod.namespace}/${pod.name} ${what} a client or gateway of an Egress`;
+    this.#ask(concerns === undefined ? request : { ...request, annotations: concerns }, ADD_TIMEOUT_MS, why);
     this.#mention(pod, annotations);
     return value;
   }
@@ -130,21 +127,8 @@ export class Plugin {
     }
   }
 
-  #askForAdd(request: AddRequest): void {
-    const what = request.annotations === undefined ? "may be" : "is";
-    this.#ask(
-      request,
-      ADD_TIMEOUT_MS,
-      `pod ${podName(request.pod)} ${what} a client or gateway of an Egress`,
-    );
-  }
-
-  #delete(): undefined {
-    this.#end(this.#records());
-  }
-
   /** Where the agent does not do it, the records go, and the addresses stay out of use until it has withdrawn them. */
-  #end(records: readonly string[]): void {
+  #end(records: readonly string[]): undefined {
     if (records.length === 0) return;
     try {
       this.#call({ operation: "delete", records }, DELETE_TIMEOUT_MS);
@@ -256,8 +240,4 @@ function mayBeSame(a: Partial<Attachment>, b: Partial<Attachment>): boolean {
   return (["network", "containerId", "ifname"] as const).every(
     (key) => a[key] === undefined || b[key] === undefined || shortened(a[key]) === shortened(b[key]),
   );
-}
-
-function podName(pod: PodReference): string {
-  return `${pod.namespace}/${pod.name}`;
 }

@@ -28,7 +28,7 @@ export interface RequestHandlerOptions {
   readonly started: Promise<void>;
   readonly adder: Pick<Adder, "add">;
   readonly registry: Pick<ClientRegistry, "get" | "owner">;
-  readonly lives: Pick<Lives, "happened">;
+  readonly lives: Lives;
   readonly withdrawals: Pick<Withdrawals, "withdraw">;
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "check">;

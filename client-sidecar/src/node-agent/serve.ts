@@ -19,7 +19,7 @@ import { installBinary } from "./installer/binary.ts";
 import { ConfigurationDirectory } from "./installer/configuration-directory.ts";
 import { NodeDirectories } from "./installer/environment.ts";
 import { Installer } from "./installer/installer.ts";
-import { InstallerMetrics } from "./installer/metrics.ts";
+import { installerMetrics } from "./installer/metrics.ts";
 import { nodeEvents } from "./installer/node-events.ts";
 import { KernelPodNetworks } from "./netns.ts";
 import { removeStartupTaint, TaintedNode } from "./startup-taint.ts";
@@ -73,7 +73,7 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
     configuration: new ConfigurationDirectory(environment.CNI_CONF_DIR),
     directories: [environment.CNI_BIN_DIR, environment.CNI_CONF_DIR],
     recordEvent: nodeEvents(events, environment.NODE_NAME),
-    metrics: new InstallerMetrics(registry),
+    metrics: installerMetrics(registry),
     logger,
   });
   const ready = () => {

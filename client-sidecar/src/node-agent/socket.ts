@@ -1,5 +1,6 @@
 /** The unix socket on which the CNI plugin reaches the agent. */
 
+import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Logger } from "@egress-nat/program";
@@ -37,9 +38,7 @@ export class AgentServer {
   async start(): Promise<void> {
     const { socketPath } = this.#options;
     rmSync(socketPath, { force: true });
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#server.once("error", reject).listen(socketPath, resolve);
-    await promise;
+    await once(this.#server.listen(socketPath), "listening");
     this.#server.on("error", (err) => this.#options.logger.warn({ err }, "cannot accept a connection"));
     chmodSync(socketPath, 0o600);
   }
@@ -47,10 +46,9 @@ export class AgentServer {
   /** Ends at once: who waits for an answer is told by the broken connection, and tries again. */
   async close(): Promise<void> {
     if (!this.#server.listening) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#server.close(() => resolve());
+    const closed = once(this.#server.close(), "close");
     for (const socket of this.#sockets) socket.destroy();
-    await promise;
+    await closed;
   }
 
   async #serve(socket: Socket): Promise<void> {

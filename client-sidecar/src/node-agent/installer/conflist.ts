@@ -53,7 +53,7 @@ export function insertPlugin(text: string, file: string): string {
  * @throws InstallError `unsupported-configuration` when the list is malformed
  */
 export function removePlugin(text: string, file: string): string {
-  const { plugins } = parseList(text, file, { anyVersion: true });
+  const { plugins } = parse(ConfigurationList, text, file);
   return positions(plugins).reduceRight((current, position) => removeElement(current, position, file), text);
 }
 
@@ -83,13 +83,9 @@ export function configurationInUse(files: readonly string[], directory: string):
   );
 }
 
-function parseList(
-  text: string,
-  file: string,
-  { anyVersion = false } = {},
-): z.infer<typeof ConfigurationList> {
+/** A list in which the plugin can work. */
+function parseList(text: string, file: string): z.infer<typeof ConfigurationList> {
   const list = parse(ConfigurationList, text, file);
-  if (anyVersion) return list;
   const version = versionInUse(list);
   if (version === undefined) {
     throw unsupported(file, `cniVersion or cniVersions is not a version: ${versionsOf(list)}`);

@@ -12,7 +12,7 @@ import { installBinary } from "./binary.ts";
 import { ConfigurationDirectory } from "./configuration-directory.ts";
 import { Contest } from "./contest.ts";
 import { Installer } from "./installer.ts";
-import { InstallerMetrics } from "./metrics.ts";
+import { installerMetrics } from "./metrics.ts";
 import { installModules } from "./modules.ts";
 import type { NodeEvent } from "./node-events.ts";
 import { uninstall } from "./uninstall.ts";
@@ -128,7 +128,7 @@ describe("the installer", () => {
       configuration: new ConfigurationDirectory(conf),
       directories: [bin, conf],
       recordEvent: (event) => events.push(event),
-      metrics: new InstallerMetrics(registry),
+      metrics: installerMetrics(registry),
       logger,
       ...(clock && { clock }),
     });
