@@ -49,7 +49,6 @@ export class GatewaySync {
    * Compares the kernel with what was applied last.
    *
    * @param where somebody else may have changed it
-   * @returns what differs
    * @throws FounatError
    */
   async check(where: Suspicion): Promise<readonly Difference[]> {

@@ -115,29 +115,19 @@ function observeKernel(registry: Registry, drops: () => Promise<ReadonlyMap<stri
   });
 }
 
-export interface TunnelTraffic {
-  readonly labels: { readonly family: string; readonly direction: "from_clients" | "to_clients" };
-  readonly packets: number;
-  readonly bytes: number;
-}
-
 /**
  * @param dev the text of /proc/net/dev (proc_pid_net(5)): after each name eight columns of what was received, then
  *   eight of what was sent; of each bytes are the first and packets the second
  */
-export function tunnelTraffic(dev: string): TunnelTraffic[] {
-  return dev.split("\n").flatMap((line): TunnelTraffic[] => {
+export function tunnelTraffic(dev: string) {
+  return dev.split("\n").flatMap((line) => {
     const [name = "", ...columns] = line.trim().split(/[:\s]+/);
     const family = TUNNEL_FAMILIES[name];
     if (family === undefined) return [];
-    const [received, sent] = [columns.slice(0, 8), columns.slice(8)].map(([bytes, packets]) => ({
-      bytes: Number(bytes),
-      packets: Number(packets),
-    })) as [Omit<TunnelTraffic, "labels">, Omit<TunnelTraffic, "labels">];
-    return [
-      { labels: { family, direction: "from_clients" }, ...received },
-      { labels: { family, direction: "to_clients" }, ...sent },
-    ];
+    return ["from_clients", "to_clients"].map((direction, index) => {
+      const [bytes, packets] = columns.slice(8 * index);
+      return { labels: { family, direction }, bytes: Number(bytes), packets: Number(packets) };
+    });
   });
 }
 

@@ -63,11 +63,7 @@ export class Withdrawals {
     return this.#queue.run((address, ended) => this.#work(address, ended), signal);
   }
 
-  /**
-   * Withdraws addresses at once, for as long as somebody waits; whatever is left over then goes on by itself.
-   *
-   * @param patienceMs how long to wait
-   */
+  /** Withdraws addresses at once, for as long as somebody waits; whatever is left over then goes on by itself. */
   async withdraw(addresses: readonly string[], patienceMs: number): Promise<void> {
     for (const address of addresses) this.#queue.add(address);
     const until = AbortSignal.timeout(patienceMs);

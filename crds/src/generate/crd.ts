@@ -23,12 +23,7 @@ export interface PrinterColumn {
 
 export type CustomResourceDefinition = ReturnType<typeof customResourceDefinition>;
 
-/**
- * @param resource where the resource lives
- * @param schema the zod schema of its objects; the API server itself describes apiVersion, kind and metadata
- * @param presentation names, columns and subresources
- * @returns an apiextensions.k8s.io/v1 CustomResourceDefinition
- */
+/** @param schema of its objects; the API server itself describes apiVersion, kind and metadata */
 export function customResourceDefinition(
   resource: typeof EGRESS_RESOURCE | typeof SLICE_RESOURCE,
   schema: z.ZodObject,

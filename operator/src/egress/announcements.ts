@@ -6,8 +6,6 @@ import type { RecordedEvent } from "@egress-nat/kube";
 export type Announcement = Omit<RecordedEvent, "regarding">;
 
 /**
- * @param before the status that was
- * @param after the status that is
  * @param created kinds of the children that were just made
  * @param replicas of the Deployment, before and after
  */
