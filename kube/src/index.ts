@@ -44,12 +44,4 @@ export {
 export { type Desired, type ObjectReference, ResourceClient } from "./resource-client.ts";
 export { type Change, Store } from "./store.ts";
 export type { RequestOptions, StreamOptions, Transport } from "./transport.ts";
-export {
-  done,
-  type Outcome,
-  requeueAfter,
-  stalled,
-  type WorkFailure,
-  WorkQueue,
-  type WorkReport,
-} from "./work-queue.ts";
+export { done, type Outcome, requeueAfter, stalled, WorkQueue, type WorkReport } from "./work-queue.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { AGENT_SOCKET, EgressClientSlice, RUN_DIRECTORY, SLICE_RESOURCE } from "@egress-nat/crds";
 import type { HeartbeatProber } from "@egress-nat/founat";
 import { pause, ResourceClient } from "@egress-nat/kube";
-import type { Check, Logger } from "@egress-nat/program";
+import type { Check } from "@egress-nat/program";
 import type { Registry } from "prom-client";
 import { Adder } from "../client/adder.ts";
 import { DriftWatch } from "../client/drift-watch.ts";
@@ -46,17 +46,15 @@ export interface AgentOptions extends ClusterCacheOptions {
 
 /** Serves the CNI plugin, and keeps this node's clients and slices as the API wants them. */
 export class Agent {
-  readonly #logger: Logger;
-  readonly #locations: StateLocations;
+  readonly #options: Required<Pick<AgentOptions, "locations" | "logger">>;
   readonly #cache: ClusterCache;
   readonly #parts: ReturnType<typeof partsOf>;
   readonly #started = Promise.withResolvers<void>();
   #isStarted = false;
 
   constructor(options: AgentOptions) {
-    const { locations = NODE_LOCATIONS } = options;
-    this.#logger = options.logger;
-    this.#locations = locations;
+    const { locations = NODE_LOCATIONS, logger } = options;
+    this.#options = { locations, logger };
     this.#cache = new ClusterCache(options);
     this.#parts = partsOf({ ...options, locations }, this.#cache, this.#started.promise);
   }
@@ -69,20 +67,20 @@ export class Agent {
   /** Runs until the signal is aborted. Clients go on as they are. */
   async run(signal: AbortSignal): Promise<void> {
     const { registry, requests } = this.#parts;
+    const { locations, logger } = this.#options;
     // A hostPath volume is made readable for all; what is in here, and the socket, is for root alone.
-    const { runDirectory, stateDirectory } = this.#locations;
-    for (const directory of [runDirectory, stateDirectory]) {
+    for (const directory of [locations.runDirectory, locations.stateDirectory]) {
       mkdirSync(directory, { recursive: true });
       chmodSync(directory, 0o700);
     }
     registry.load();
     const server = new AgentServer({
-      socketPath: join(runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length)),
+      socketPath: join(locations.runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length)),
       handler: (request, ended) => requests.handle(request, AbortSignal.any([ended, signal])),
-      logger: this.#logger,
+      logger,
     });
     await server.start();
-    this.#logger.info({ clients: registry.size }, "serving the CNI plugin");
+    logger.info({ clients: registry.size }, "serving the CNI plugin");
     try {
       await Promise.all([this.#cache.run(signal), this.#work(signal)]);
     } finally {
@@ -99,7 +97,7 @@ export class Agent {
     this.#follow();
     this.#isStarted = true;
     this.#started.resolve();
-    this.#logger.info({ clients: registry.size }, "started");
+    this.#options.logger.info({ clients: registry.size }, "started");
     const running = [reapplier, driftWatch, keeper, withdrawals, leftovers].map((part) => part.run(signal));
     await Promise.all([...running, this.#sweep(signal)]);
   }
