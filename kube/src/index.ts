@@ -23,7 +23,7 @@ export { loadCredentials } from "./load-credentials.ts";
 export type { Logger } from "./logger.ts";
 export { type FieldSet, type ManagedFieldsEntry, sharingLeaves } from "./managed-fields.ts";
 export { OwnerReferences } from "./owner-references.ts";
-export { Reflector, type ReflectorState } from "./reflector.ts";
+export type { ReflectorState } from "./reflector.ts";
 export type { ReflectorEvent } from "./reflector-event.ts";
 export {
   apiVersion,
