@@ -1,7 +1,8 @@
 /** The Egress: one NAT gateway service in one namespace. */
 
 import { z } from "zod";
-import { Address, Cidr, containsCidr } from "./address.ts";
+import { Cidr, containsCidr } from "./address.ts";
+import { EgressStatus } from "./egress-status.ts";
 import { IntOrPercent, IntOrPortion } from "./int-or-percent.ts";
 import { LabelSelector } from "./label-selector.ts";
 import { EGRESS_LABEL } from "./names.ts";
@@ -215,88 +216,6 @@ const CONFIG_NEEDS_AFFINITY: Rule<EgressSpec> = {
     sessionAffinityConfig === undefined || sessionAffinity === "ClientIP",
   message: "sessionAffinityConfig needs the sessionAffinity ClientIP: remove it, or change the affinity",
 };
-
-/** A condition in the style of https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#Condition. */
-export const Condition = z.object({
-  type: z.string().describe("Available, Progressing, Degraded, Ready, Reconciling or Stalled."),
-  status: z.enum(["True", "False", "Unknown"]).describe("Whether the condition holds."),
-  reason: z.string().describe("The cause, in one CamelCase word."),
-  message: z.string().describe("The cause as a sentence, with the remedy if there is one."),
-  lastTransitionTime: z.iso.datetime({ offset: true }).describe("When the status last changed."),
-  observedGeneration: z
-    .int()
-    .min(0)
-    .describe("The generation of the Egress that this condition describes.")
-    .exactOptional(),
-});
-export type Condition = z.infer<typeof Condition>;
-
-/** One gateway pod as the Service before it sees it. */
-export const GatewayStatus = z.object({
-  name: z.string().describe("Name of the pod."),
-  node: z.string().describe("Name of its node.").exactOptional(),
-  addresses: z
-    .array(z.string())
-    .meta({ "x-kubernetes-list-type": "atomic" })
-    .describe("Addresses of the pod. Destinations see one of them, unless the network translates it."),
-  state: z
-    .enum(["Ready", "Draining", "Down"])
-    .describe(
-      "Ready: it takes new flows. Draining: it is being terminated, and serves the flows that it has. Down: it does not serve.",
-    ),
-  reason: z
-    .string()
-    .describe(
-      "Why it does not serve, in its own words. Absent if the operator has not asked it yet, or if it gave no reason.",
-    )
-    .exactOptional(),
-});
-export type GatewayStatus = z.infer<typeof GatewayStatus>;
-
-/** What the operator has seen. */
-export const EgressStatus = z
-  .object({
-    observedGeneration: z
-      .int()
-      .min(0)
-      .describe("The generation of the Egress that this status describes.")
-      .exactOptional(),
-    conditions: z
-      .array(Condition)
-      .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
-      .describe(
-        "Available: a gateway serves. Progressing: gateways are being created or replaced. Degraded: something " +
-          "needs a person, and the message says what. For tools that wait (kstatus) there are Ready and, only while " +
-          "they hold, Reconciling and Stalled.",
-      )
-      .exactOptional(),
-    replicas: z.int32().min(0).describe("Number of gateway pods.").exactOptional(),
-    readyReplicas: z.int32().min(0).describe("Number of gateway pods that are ready.").exactOptional(),
-    clients: z.int32().min(0).describe("Number of pods that are clients.").exactOptional(),
-    gateways: z
-      .array(GatewayStatus)
-      .meta({ "x-kubernetes-list-type": "atomic" })
-      .describe("The gateway pods, as the Service in front of them sees them.")
-      .exactOptional(),
-    selector: z.string().describe("Label selector of the gateway pods, for autoscalers.").exactOptional(),
-    serviceIPs: z
-      .array(Address)
-      .max(2)
-      .meta({ "x-kubernetes-list-type": "atomic" })
-      .describe("Cluster IPs of the Service in front of the gateways. Clients send to them.")
-      .exactOptional(),
-    serviceUID: z
-      .string()
-      .describe("UID of that Service. Only EndpointSlices of this Service name gateways.")
-      .exactOptional(),
-    allowedNamespaces: z
-      .array(z.string())
-      .meta({ "x-kubernetes-list-type": "atomic" })
-      .describe("The names of the namespaces that spec.allowedNamespaces selects. Absent if that is not set.")
-      .exactOptional(),
-  })
-  .describe("What the operator has seen.");
-export type EgressStatus = z.infer<typeof EgressStatus>;
 
 /** Gateways are found by this label: with another value the Service would have none, and the Deployment never enough. */
 const LABEL_IS_OURS: Rule<{ metadata: ObjectMeta; spec: EgressSpec }> = {

@@ -5,6 +5,7 @@ export * from "./allowed-namespaces.ts";
 export * from "./cluster-ranges.ts";
 export * from "./egress.ts";
 export * from "./egress-client-slice.ts";
+export * from "./egress-status.ts";
 export * from "./gateway-environment.ts";
 export * from "./label-selector.ts";
 export * from "./labelled-egress.ts";

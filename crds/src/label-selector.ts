@@ -50,7 +50,6 @@ const LabelSelectorRequirement = withRules(
   },
 );
 
-/** Labels of an object. */
 export const Labels = withRules(z.record(z.string(), LabelValue).meta({ maxProperties: MAX_LABELS }), {
   cel: `self.all(key, size(key) <= ${MAX_KEY_LENGTH} && key.matches('^${KEY}$'))`,
   holds: (labels) => Object.keys(labels).every((key) => new RegExp(`^${KEY}$`).test(key)),
@@ -77,7 +76,6 @@ export const LabelSelector = z.object({
 });
 export type LabelSelector = z.infer<typeof LabelSelector>;
 
-/** Whether an object with these labels is selected. */
 export function selects(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,

@@ -71,9 +71,6 @@ export function labelValue(name: string): string {
 /**
  * The name of the EgressClientSlice of one Egress and one node. No two pairs share one: an Egress's name has no dot. The
  * chart's ValidatingAdmissionPolicy says the same in CEL.
- *
- * @param egress the Egress's name
- * @param node the node's name
  */
 export function sliceName(egress: string, node: string): string {
   return `${egress}.${node}`;

@@ -1,6 +1,5 @@
 import { z } from "zod";
 
-/** An entry of metadata.ownerReferences. */
 export const OwnerReference = z.object({
   apiVersion: z.string(),
   kind: z.string(),

@@ -2,18 +2,8 @@
 
 import { API_GROUP, API_VERSION } from "./names.ts";
 
-export const EGRESS_RESOURCE = {
-  group: API_GROUP,
-  version: API_VERSION,
-  plural: "egresses",
-  kind: "Egress",
-  namespaced: true,
-} as const;
+const OURS = { group: API_GROUP, version: API_VERSION, namespaced: true } as const;
 
-export const SLICE_RESOURCE = {
-  group: API_GROUP,
-  version: API_VERSION,
-  plural: "egressclientslices",
-  kind: "EgressClientSlice",
-  namespaced: true,
-} as const;
+export const EGRESS_RESOURCE = { ...OURS, plural: "egresses", kind: "Egress" } as const;
+
+export const SLICE_RESOURCE = { ...OURS, plural: "egressclientslices", kind: "EgressClientSlice" } as const;

@@ -1,7 +1,8 @@
 /** Egresses as they are stored: an earlier or a later release may have accepted what this one does not understand. */
 
 import { z } from "zod";
-import { EgressSpec, EgressStatus } from "./egress.ts";
+import { EgressSpec } from "./egress.ts";
+import { EgressStatus } from "./egress-status.ts";
 import { ObjectMeta } from "./object-meta.ts";
 
 /** A pod template may be long, and nobody needs one of an Egress that is left as it is. */

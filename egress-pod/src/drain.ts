@@ -23,14 +23,18 @@ export type Drained = "unused" | "idle" | "timeout";
 
 /** Waits until the gateway may end. */
 export async function drain(options: DrainOptions): Promise<Drained> {
-  const { hasClients, timeoutMs, logger, clock = systemClock } = options;
+  const { hasClients, liveFlows, timeoutMs, logger, clock = systemClock } = options;
   const startedAt = clock.now();
   const never = new AbortController().signal;
   for (;;) {
     if (!hasClients()) return "unused";
     const lookedAt = clock.now();
     const elapsedMs = lookedAt - startedAt;
-    const flows = await countFlows(options);
+    const flows = await liveFlows().catch((err: unknown) => {
+      logger.warn({ err }, "cannot count flows");
+      // There may be any number of them.
+      return Number.POSITIVE_INFINITY;
+    });
     if (flows === 0 && elapsedMs >= LEAST_MS) return "idle";
     if (elapsedMs >= timeoutMs()) {
       logger.warn({ flows }, "drain time is over, cutting flows off");
@@ -38,15 +42,5 @@ export async function drain(options: DrainOptions): Promise<Drained> {
     }
     // To list the flows of a busy gateway takes time of its processor, which packets need.
     await pause(Math.max(LOOK_MS, 10 * (clock.now() - lookedAt)), never, clock);
-  }
-}
-
-/** Of flows that cannot be counted there may be any number. */
-async function countFlows({ liveFlows, logger }: DrainOptions): Promise<number> {
-  try {
-    return await liveFlows();
-  } catch (err) {
-    logger.warn({ err }, "cannot count flows");
-    return Number.POSITIVE_INFINITY;
   }
 }

@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import {
   CLUSTER_RANGES_CONFIG_MAP,
   ClusterRanges,
@@ -10,6 +9,7 @@ import {
 } from "@egress-nat/crds";
 import type { GatewayConfig, Suspicion, TransactionCounts } from "@egress-nat/founat";
 import {
+  abortable,
   Cache,
   CacheSet,
   CONFIG_MAP_RESOURCE,
@@ -18,11 +18,11 @@ import {
   type Resource,
   type Transport,
   WorkQueue,
-  type WorkReport,
 } from "@egress-nat/kube";
-import type { Check, Logger } from "@egress-nat/program";
+import type { Check } from "@egress-nat/program";
 import { desiredState } from "./desired-state.ts";
 import { drain } from "./drain.ts";
+import { Drift, type DriftOptions } from "./drift.ts";
 import {
   type GatewayEgress,
   gatewayConfig,
@@ -34,8 +34,7 @@ import { type GatewayPort, GatewaySync } from "./gateway-sync.ts";
 import type { Metrics } from "./metrics.ts";
 import { type GatewaySlice, parseSlice } from "./slice.ts";
 
-export interface EgressPodOptions {
-  /** The Egress that this gateway serves. */
+export interface EgressPodOptions extends Omit<DriftOptions, "sync"> {
   readonly egress: { readonly namespace: string; readonly name: string };
   /** The pod's own addresses, as the API names them. */
   readonly addresses: readonly string[];
@@ -55,9 +54,6 @@ export interface EgressPodOptions {
     },
     signal: AbortSignal,
   ) => Promise<void>;
-  /** Told about changes of others that were taken back. */
-  readonly onDrift: (egress: GatewayEgress, message: string) => void;
-  readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
@@ -84,9 +80,7 @@ export class EgressPod {
   readonly #queue: WorkQueue;
   readonly #sync: GatewaySync;
   #failure: unknown = new Error("the rule set has not been applied yet");
-  /** Where the kernel may be otherwise than it was left; undefined: nowhere. */
-  #suspicion: Suspicion | undefined;
-  #drifts = 0;
+  readonly #drift: Drift;
   readonly #applied = Promise.withResolvers<void>();
 
   constructor(options: EgressPodOptions) {
@@ -94,11 +88,15 @@ export class EgressPod {
     const { namespace, name } = egress;
     this.#options = options;
     this.#sync = new GatewaySync(createGateway);
+    this.#drift = new Drift({ ...options, sync: this.#sync });
     metrics.countDrops(() => this.#sync.drops());
     this.#queue = new WorkQueue({
       concurrency: 1,
       backoff: BACKOFF,
-      onReport: (report) => this.#report(report),
+      onReport: ({ outcome, durationMs }) =>
+        metrics.applied(outcome === "error" ? "error" : "success", durationMs),
+      onFailure: ({ error: err, failures, retryAfterMs }) =>
+        logger.warn({ err, failures, retryAfterMs }, "cannot apply the rule set, trying again"),
     });
     this.#egresses = new Cache({
       ...this.#collection(EGRESS_RESOURCE),
@@ -195,11 +193,10 @@ export class EgressPod {
 
   /** Not before all clients are there: to hear of ten thousand of them would take longer than to write them. */
   async #watchKernel(signal: AbortSignal): Promise<void> {
-    const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-    await Promise.race([this.#applied.promise, aborted]);
+    await abortable(this.#applied.promise, signal).catch(() => undefined);
     if (signal.aborted) return;
     const onChange = (where: Suspicion) => {
-      this.#suspect(where);
+      this.#drift.suspect(where);
       this.#queue.add(GATEWAY);
     };
     await this.#options.watchKernel({ ownTransactions: () => this.#sync.transactions, onChange }, signal);
@@ -218,11 +215,14 @@ export class EgressPod {
       return done;
     }
     const state = desiredState(egress, this.#slices.store.list(), clusterRanges, addresses);
+    const onFound = (drift: Error) => {
+      this.#failure = drift;
+    };
     try {
-      if (this.#sync.isCertain) await this.#takeBack(egress);
+      if (this.#sync.isCertain) await this.#drift.takeBack(egress, onFound);
       await this.#sync.apply(state);
       // To apply all of it is to compare much, but not every element.
-      await this.#takeBack(egress);
+      await this.#drift.takeBack(egress, onFound);
       this.#failure = undefined;
       this.#applied.resolve();
     } catch (error) {
@@ -233,34 +233,6 @@ export class EgressPod {
     }
     logger.debug({ clients: state.clients.size, slices: state.slices.size }, "rule set is up to date");
     return done;
-  }
-
-  /** Makes good what somebody else has changed. Meanwhile nobody is sent here. */
-  async #takeBack(egress: GatewayEgress | undefined): Promise<void> {
-    const { logger, metrics, onDrift } = this.#options;
-    const where = this.#suspicion;
-    if (where === undefined) return;
-    const foundAt = performance.now();
-    this.#suspicion = undefined;
-    try {
-      const differences = await this.#sync.check(where);
-      if (differences.length === 0) return;
-      const words = differences.map(({ text }) => text);
-      this.#failure = new Error(`another program changed the data path: ${words.join("; ")}`);
-      await this.#sync.repair();
-      this.#drifts += 1;
-      const durationMs = Math.round(performance.now() - foundAt);
-      logger.warn({ differences: words, durationMs }, "another program changed the data path, repaired it");
-      metrics.repaired(differences.map(({ object }) => object));
-      if (egress !== undefined) onDrift(egress, driftMessage(this.#drifts, durationMs, words));
-    } catch (error) {
-      this.#suspect(where);
-      throw error;
-    }
-  }
-
-  #suspect({ elements }: Suspicion): void {
-    this.#suspicion = { elements: elements || this.#suspicion?.elements === true };
   }
 
   *#reasonsNotToServe(): Generator<string> {
@@ -296,22 +268,6 @@ export class EgressPod {
     };
     return { transport, logger, resource, onEvent };
   }
-
-  #report({ durationMs, failure }: WorkReport): void {
-    const { logger, metrics } = this.#options;
-    metrics.applied(failure ? "error" : "success", durationMs);
-    if (!failure) return;
-    const { error, failures, retryAfterMs } = failure;
-    logger.warn({ err: error, failures, retryAfterMs }, "cannot apply the rule set, trying again");
-  }
-}
-
-/** Events that say the same would be one, whose count a gateway may not change: their number makes each another one. */
-function driftMessage(number: number, durationMs: number, words: readonly string[]): string {
-  return (
-    `Another program changed the data path of gateway ${hostname()}, which repaired it in ${durationMs} ms ` +
-    `(${number} times since it started): ${words.join("; ")}`
-  );
 }
 
 function messageOf(error: unknown): string {

@@ -36,7 +36,6 @@ export class GatewaySync {
     return this.#applied !== undefined;
   }
 
-  /** The number of clients that the kernel serves. */
   get appliedClients(): number {
     return this.#applied?.clients.size ?? 0;
   }
@@ -50,7 +49,6 @@ export class GatewaySync {
    * Compares the kernel with what was applied last.
    *
    * @param where somebody else may have changed it
-   * @returns what differs
    * @throws FounatError
    */
   async check(where: Suspicion): Promise<readonly Difference[]> {

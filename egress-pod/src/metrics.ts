@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
+import { observeGauge } from "@egress-nat/program";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-
-const CONNTRACK = { entries: "nf_conntrack_count", limit: "nf_conntrack_max" } as const;
 
 /** By link; the second of each family has automatic source ports. */
 const TUNNEL_FAMILIES: Readonly<Record<string, string>> = {
@@ -11,7 +10,6 @@ const TUNNEL_FAMILIES: Readonly<Record<string, string>> = {
   fou6a: "ipv6",
 };
 
-/** The metrics of one gateway. */
 export class Metrics {
   readonly #clients: Gauge;
   readonly #slices: Gauge;
@@ -32,48 +30,6 @@ export class Metrics {
       help: "EgressClientSlices whose clients this gateway serves.",
       registers,
     });
-    new Gauge({
-      name: "egress_nat_gateway_conntrack_entries",
-      help: "Flows that the kernel tracks in the network namespace of this gateway.",
-      registers,
-      collect() {
-        this.set(conntrack("entries"));
-      },
-    });
-    new Gauge({
-      name: "egress_nat_gateway_conntrack_limit",
-      help: "Flows that the kernel can track; the limit is the node's, shared by all its pods.",
-      registers,
-      collect() {
-        this.set(conntrack("limit"));
-      },
-    });
-    for (const unit of ["packets", "bytes"] as const) {
-      new Counter({
-        name: `egress_nat_gateway_tunnel_${unit}_total`,
-        help: `${unit === "packets" ? "Packets" : "Bytes"} that clients sent and got through the tunnel since this gateway's links were made.`,
-        labelNames: ["family", "direction"],
-        registers,
-        collect() {
-          this.reset();
-          for (const { labels, ...traffic } of tunnelTraffic(readProc("/proc/net/dev"))) {
-            this.inc(labels, traffic[unit]);
-          }
-        },
-      });
-    }
-    const drops = () => this.#drops();
-    new Counter({
-      name: "egress_nat_gateway_dropped_packets_total",
-      help: "Packets that this gateway dropped since its packet filter was made, by the reason.",
-      labelNames: ["reason"],
-      registers,
-      async collect() {
-        const counted = await drops();
-        this.reset();
-        for (const [reason, packets] of counted) this.inc({ reason }, packets);
-      },
-    });
     this.#applySeconds = new Histogram({
       name: "egress_nat_gateway_apply_duration_seconds",
       help: "Time from the notice of a change to the committed rule set.",
@@ -87,6 +43,7 @@ export class Metrics {
       labelNames: ["kind"],
       registers,
     });
+    observeKernel(registry, () => this.#drops());
     this.#driftRepairs = new Counter({
       name: "egress_nat_gateway_drift_repairs_total",
       help: "Objects of the data path that another program had changed and that were repaired, by kind.",
@@ -119,35 +76,64 @@ export class Metrics {
   }
 }
 
-export interface TunnelTraffic {
-  readonly labels: { readonly family: string; readonly direction: "from_clients" | "to_clients" };
-  readonly packets: number;
-  readonly bytes: number;
+/** What the kernel counts by itself, read at each scrape. */
+function observeKernel(registry: Registry, drops: () => Promise<ReadonlyMap<string, number>>): void {
+  observeGauge(registry, {
+    name: "egress_nat_gateway_conntrack_entries",
+    help: "Flows that the kernel tracks in the network namespace of this gateway.",
+    read: () => conntrack("nf_conntrack_count"),
+  });
+  observeGauge(registry, {
+    name: "egress_nat_gateway_conntrack_limit",
+    help: "Flows that the kernel can track; the limit is the node's, shared by all its pods.",
+    read: () => conntrack("nf_conntrack_max"),
+  });
+  for (const unit of ["packets", "bytes"] as const) {
+    new Counter({
+      name: `egress_nat_gateway_tunnel_${unit}_total`,
+      help: `${unit === "packets" ? "Packets" : "Bytes"} that clients sent and got through the tunnel since this gateway's links were made.`,
+      labelNames: ["family", "direction"],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const { labels, ...traffic } of tunnelTraffic(readProc("/proc/net/dev"))) {
+          this.inc(labels, traffic[unit]);
+        }
+      },
+    });
+  }
+  new Counter({
+    name: "egress_nat_gateway_dropped_packets_total",
+    help: "Packets that this gateway dropped since its packet filter was made, by the reason.",
+    labelNames: ["reason"],
+    registers: [registry],
+    async collect() {
+      const counted = await drops();
+      this.reset();
+      for (const [reason, packets] of counted) this.inc({ reason }, packets);
+    },
+  });
 }
 
 /**
  * @param dev the text of /proc/net/dev (proc_pid_net(5)): after each name eight columns of what was received, then
  *   eight of what was sent; of each bytes are the first and packets the second
  */
-export function tunnelTraffic(dev: string): TunnelTraffic[] {
-  return dev.split("\n").flatMap((line): TunnelTraffic[] => {
+export function tunnelTraffic(dev: string) {
+  return dev.split("\n").flatMap((line) => {
     const [name = "", ...columns] = line.trim().split(/[:\s]+/);
     const family = TUNNEL_FAMILIES[name];
     if (family === undefined) return [];
-    const [received, sent] = [columns.slice(0, 8), columns.slice(8)].map(([bytes, packets]) => ({
-      bytes: Number(bytes),
-      packets: Number(packets),
-    })) as [Omit<TunnelTraffic, "labels">, Omit<TunnelTraffic, "labels">];
-    return [
-      { labels: { family, direction: "from_clients" }, ...received },
-      { labels: { family, direction: "to_clients" }, ...sent },
-    ];
+    return ["from_clients", "to_clients"].map((direction, index) => {
+      const [bytes, packets] = columns.slice(8 * index);
+      return { labels: { family, direction }, bytes: Number(bytes), packets: Number(packets) };
+    });
   });
 }
 
 /** NaN, which Prometheus knows, where the kernel tracks nothing (yet). */
-function conntrack(what: keyof typeof CONNTRACK): number {
-  return Number.parseInt(readProc(`/proc/sys/net/netfilter/${CONNTRACK[what]}`), 10);
+function conntrack(sysctl: string): number {
+  return Number.parseInt(readProc(`/proc/sys/net/netfilter/${sysctl}`), 10);
 }
 
 function readProc(path: string): string {

@@ -196,7 +196,7 @@ describe.each(cases)("a $resource.kind", ({ resource, object, foreign, drift, ch
   });
 
   beforeEach(async () => {
-    await client.delete(metadata, { propagationPolicy: "Background" }).catch(() => undefined);
+    await client.delete(metadata).catch(() => undefined);
     await apply();
   });
 

@@ -31,7 +31,6 @@ export class Cache<T extends KubeObject> extends Reflector<T> {
    * Takes the answer to a write of this program: it is the very next version of the object, and until the watch tells of
    * that, each write of what is in the store would be a conflict.
    *
-   * @param answer the object as it was written
    * @param resourceVersion of what was written to: where the watch has told of another one meanwhile, it has the say
    */
   learn(answer: T, resourceVersion: string | undefined): void {

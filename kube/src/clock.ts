@@ -6,7 +6,6 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** The process's own clock. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   after: (delayMs, callback) => {

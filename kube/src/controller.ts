@@ -2,9 +2,9 @@ import type { Cache } from "./cache.ts";
 import type { Logger, ParentLogger } from "./logger.ts";
 import type { KubeObject } from "./resource.ts";
 import type { Change } from "./store.ts";
-import { type Outcome, WorkQueue, type WorkQueueOptions, type WorkReport } from "./work-queue.ts";
+import { type Outcome, WorkQueue, type WorkQueueOptions } from "./work-queue.ts";
 
-export interface ControllerOptions extends WorkQueueOptions {
+export interface ControllerOptions extends Omit<WorkQueueOptions, "onFailure"> {
   /** What keys are of: in the log it names the key. */
   readonly name: string;
   readonly logger: ParentLogger;
@@ -32,15 +32,16 @@ export class Controller {
   readonly #logger: ParentLogger;
   readonly #queue: WorkQueue;
 
-  constructor({ name, logger, onReport, ...queue }: ControllerOptions) {
+  constructor({ name, logger, ...queue }: ControllerOptions) {
     this.name = name;
     this.#logger = logger;
     this.#queue = new WorkQueue({
       ...queue,
-      onReport: (report) => {
-        onReport?.(report);
-        this.#log(report);
-      },
+      onFailure: ({ key, id: reconcileId, error: err, failures, retryAfterMs }) =>
+        logger.warn(
+          { [name]: key, reconcileId, err, failures, retryAfterMs },
+          "reconcile failed, trying again",
+        ),
     });
   }
 
@@ -78,14 +79,5 @@ export class Controller {
       const logger = this.#logger.child({ [this.name]: key, reconcileId });
       return reconcile(gather(key), { key, logger, signal: stop });
     }, signal);
-  }
-
-  #log({ key, id: reconcileId, failure }: WorkReport): void {
-    if (failure === undefined) return;
-    const { error: err, failures, retryAfterMs } = failure;
-    this.#logger.warn(
-      { [this.name]: key, reconcileId, err, failures, retryAfterMs },
-      "reconcile failed, trying again",
-    );
   }
 }

@@ -40,7 +40,6 @@ export class KubeError extends Error {
   }
 }
 
-/** Whether an error is a {@link KubeError} of the given code. */
 export function hasCode(error: unknown, code: string): error is KubeError {
   return error instanceof KubeError && error.code === code;
 }
@@ -97,7 +96,6 @@ export interface Refusal {
   readonly retryAfter?: string | undefined;
 }
 
-/** The error for an answer that is not a success. */
 export function refusalError({ request, status, body, retryAfter }: Refusal): KubeError {
   const parsed = Status.safeParse(body);
   const { message, reason, details } = parsed.success ? parsed.data : {};

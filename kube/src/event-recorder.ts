@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Backoff } from "./backoff.ts";
 import { type Clock, pause, systemClock } from "./clock.ts";
-import { hasCode, KubeError } from "./error.ts";
+import { hasCode, ifFound, KubeError } from "./error.ts";
 import { EventBudget } from "./event-budget.ts";
 import type { Logger } from "./logger.ts";
 import { microTime } from "./micro-time.ts";
@@ -9,7 +9,6 @@ import { apiVersion, type KubeObject, namespacedResource, type Resource } from "
 import { type Desired, ResourceClient } from "./resource-client.ts";
 import type { Transport } from "./transport.ts";
 
-/** What an event is about. */
 export interface Regarding {
   readonly apiVersion: string;
   readonly kind: string;
@@ -199,13 +198,9 @@ export class EventRecorder {
 
   async #update(series: Series): Promise<void> {
     const { signal } = this.#closing;
-    try {
-      await this.#client.patch(series, { series: seriesStatus(series) }, { signal });
-    } catch (error) {
-      // Events live for an hour, a series may go on for days.
-      if (!hasCode(error, "NotFound")) throw error;
-      await this.#create(series);
-    }
+    const patched = await ifFound(this.#client.patch(series, { series: seriesStatus(series) }, { signal }));
+    // Events live for an hour, a series may go on for days.
+    if (patched === undefined) await this.#create(series);
   }
 
   #eventObject(series: Series): Desired<KubeObject> & Readonly<Record<string, unknown>> {

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import { abortable } from "./abortable.ts";
 import { pause } from "./clock.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import type { Authentication, Credentials } from "./credentials.ts";
 import { Deadline } from "./deadline.ts";
 import { KubeError, refusalError, retryableError } from "./error.ts";
-import { tryParseJson } from "./json.ts";
+import { parseJson, tryParseJson } from "./json.ts";
 import type { Logger } from "./logger.ts";
 import type { Query, RequestOptions, StreamOptions, Transport } from "./transport.ts";
 
@@ -43,19 +44,13 @@ const MAX_REQUEST_CONNECTIONS = 16;
 type OutgoingRequest = RequestOptions & Pick<StreamOptions, "isLastOfConnection">;
 
 class HttpsTransport implements Transport {
-  readonly #credentials: Credentials;
-  readonly #logger: Logger;
-  readonly #userAgent: string;
-  readonly #onRequest: TransportOptions["onRequest"];
+  readonly #options: TransportOptions;
   // Over HTTP/1.1 each watch holds a connection: apart from the others, else many watches would starve them.
   readonly #requests = new ConnectionPool(MAX_REQUEST_CONNECTIONS);
   readonly #streams = new ConnectionPool(Number.POSITIVE_INFINITY);
 
-  constructor({ credentials, logger, userAgent = "egress-nat", onRequest }: TransportOptions) {
-    this.#credentials = credentials;
-    this.#logger = logger;
-    this.#userAgent = userAgent;
-    this.#onRequest = onRequest;
+  constructor(options: TransportOptions) {
+    this.#options = options;
   }
 
   async request<T>(options: RequestOptions): Promise<T> {
@@ -63,8 +58,10 @@ class HttpsTransport implements Transport {
     const deadline = new Deadline(timeoutMs, signal);
     try {
       const response = await this.#answerTo(options, this.#requests, deadline);
-      const text = await readText(response);
-      return parseJson(text, `${method} ${path}`) as T;
+      return parseJson(
+        await text(response),
+        (body) => `${method} ${path}: the answer is not JSON: ${JSON.stringify(body.slice(0, 200))}`,
+      ) as T;
     } catch (error) {
       throw this.#explain(error, options, deadline);
     } finally {
@@ -121,7 +118,7 @@ class HttpsTransport implements Transport {
     deadline: Deadline,
   ): Promise<IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
-      const authentication = await abortable(this.#credentials.read(), deadline.signal);
+      const authentication = await abortable(this.#options.credentials.read(), deadline.signal);
       const response = await this.#send(request, authentication, pool, deadline.signal);
       if (isSuccess(response)) return response;
 
@@ -130,15 +127,18 @@ class HttpsTransport implements Transport {
       if (error.status === 401 && (await this.#hasReplaced(authentication, deadline.signal))) continue;
       const delayMs = waitBeforeRetry(error);
       if (delayMs === undefined || delayMs >= deadline.remainingMs) throw error;
-      this.#logger.debug({ path: request.path, status: error.status, delayMs }, "apiserver is busy, waiting");
+      this.#options.logger.debug(
+        { path: request.path, status: error.status, delayMs },
+        "apiserver is busy, waiting",
+      );
       await pause(delayMs, deadline.signal);
     }
   }
 
   /** Whether other credentials have taken the place of these since they were read. */
   async #hasReplaced(refused: Authentication, signal: AbortSignal): Promise<boolean> {
-    this.#credentials.invalidate();
-    const current = await abortable(this.#credentials.read(), signal);
+    this.#options.credentials.invalidate();
+    const current = await abortable(this.#options.credentials.read(), signal);
     return current.authorization !== refused.authorization;
   }
 
@@ -149,7 +149,7 @@ class HttpsTransport implements Transport {
     signal: AbortSignal,
   ): Promise<IncomingMessage> {
     const { method, path, query, contentType = JSON_TYPE, accept = JSON_TYPE } = request;
-    const { server } = this.#credentials;
+    const { server } = this.#options.credentials;
     const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const options = {
@@ -159,7 +159,7 @@ class HttpsTransport implements Transport {
       path: `${server.pathname.replace(/\/$/, "")}${path}${queryString(query)}`,
       headers: {
         accept,
-        "user-agent": this.#userAgent,
+        "user-agent": this.#options.userAgent ?? "egress-nat",
         ...(authentication.authorization && { authorization: authentication.authorization }),
         ...(body && { "content-type": contentType, "content-length": body.length }),
         ...(request.isLastOfConnection && { connection: "close" }),
@@ -170,10 +170,10 @@ class HttpsTransport implements Transport {
     outgoing.once("response", resolve).on("error", reject).end(body);
     try {
       const response = await promise;
-      this.#onRequest?.({ method, status: response.statusCode });
+      this.#options.onRequest?.({ method, status: response.statusCode });
       return response;
     } catch (error) {
-      this.#onRequest?.({ method, status: undefined });
+      this.#options.onRequest?.({ method, status: undefined });
       // The server may close a kept connection just as a request goes out on it. Only a GET is safe to send twice.
       if (method === "GET" && outgoing.reusedSocket && !signal.aborted) {
         pool.closeIdle();
@@ -190,9 +190,9 @@ class HttpsTransport implements Transport {
     // What broke may be the path to the apiserver, or what we know of its certificate.
     this.#requests.closeIdle();
     this.#streams.closeIdle();
-    this.#credentials.invalidate();
+    this.#options.credentials.invalidate();
     if (error instanceof KubeError) return error;
-    const what = `${request.method} ${this.#credentials.server.origin}${request.path}`;
+    const what = `${request.method} ${this.#options.credentials.server.origin}${request.path}`;
     if (deadline.expired) {
       const timeoutMs = request.timeoutMs ?? DEFAULT_TIMEOUT_MS;
       return retryableError("Timeout", `${what}: no answer within ${timeoutMs} ms`, error);
@@ -209,11 +209,11 @@ function isSuccess(response: IncomingMessage): boolean {
 }
 
 async function refusal(request: RequestOptions, response: IncomingMessage): Promise<KubeError> {
-  const text = await readText(response);
+  const body = await text(response);
   return refusalError({
     request: `${request.method} ${request.path}`,
     status: response.statusCode ?? 0,
-    body: tryParseJson(text) ?? text,
+    body: tryParseJson(body) ?? body,
     retryAfter: response.headers["retry-after"],
   });
 }
@@ -237,19 +237,4 @@ function queryString(query: Query = {}): string {
     if (value !== undefined) parameters.set(name, String(value));
   }
   return parameters.size > 0 ? `?${parameters}` : "";
-}
-
-async function readText(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk);
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function parseJson(text: string, request: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    const message = `${request}: the answer is not JSON: ${JSON.stringify(text.slice(0, 200))}`;
-    throw retryableError("InvalidResponse", message, cause);
-  }
 }

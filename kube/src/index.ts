@@ -15,7 +15,7 @@ export {
   mergeEndpoints,
 } from "./endpoint-slice.ts";
 export { hasCode, ifFound, KubeError, retryableError } from "./error.ts";
-export { EventRecorder, regarding } from "./event-recorder.ts";
+export { EventRecorder, type RecordedEvent, regarding } from "./event-recorder.ts";
 export { createTransport, type SentRequest } from "./https-transport.ts";
 export { fencedBy } from "./lead.ts";
 export { LeaderElector } from "./leader-election.ts";
@@ -23,7 +23,7 @@ export { loadCredentials } from "./load-credentials.ts";
 export type { Logger } from "./logger.ts";
 export { type FieldSet, type ManagedFieldsEntry, sharingLeaves } from "./managed-fields.ts";
 export { OwnerReferences } from "./owner-references.ts";
-export { Reflector, type ReflectorState } from "./reflector.ts";
+export type { ReflectorState } from "./reflector.ts";
 export type { ReflectorEvent } from "./reflector-event.ts";
 export {
   apiVersion,

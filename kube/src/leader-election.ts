@@ -26,6 +26,14 @@ export interface LeaderElectorOptions {
   readonly clock?: Clock;
 }
 
+/** As client-go has them. */
+const DEFAULTS = {
+  leaseDurationMs: 15_000,
+  renewDeadlineMs: 10_000,
+  retryPeriodMs: 2_000,
+  clock: systemClock,
+};
+
 export interface LeaderCallbacks {
   /**
    * Leads until the signal is aborted, and returns when everything it began has ended. To return sooner does not give
@@ -66,21 +74,14 @@ const RELEASE: Limits = { timeoutMs: 2_000 };
  * @see https://pkg.go.dev/k8s.io/client-go/tools/leaderelection
  */
 export class LeaderElector {
-  readonly #options: LeaderElectorOptions;
-  readonly #clock: Clock;
-  readonly #leaseDurationMs: number;
-  readonly #renewDeadlineMs: number;
-  readonly #retryPeriodMs: number;
+  readonly #options: Required<LeaderElectorOptions>;
   #observed: { readonly lease: Lease; readonly at: number } | undefined;
   #current: Lead | undefined;
 
   constructor(options: LeaderElectorOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#leaseDurationMs = options.leaseDurationMs ?? 15_000;
-    this.#renewDeadlineMs = options.renewDeadlineMs ?? 10_000;
-    this.#retryPeriodMs = options.retryPeriodMs ?? 2_000;
-    if (this.#leaseDurationMs <= this.#renewDeadlineMs || this.#renewDeadlineMs <= this.#retryPeriodMs) {
+    this.#options = { ...DEFAULTS, ...options };
+    const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = this.#options;
+    if (leaseDurationMs <= renewDeadlineMs || renewDeadlineMs <= retryPeriodMs) {
       throw new TypeError("leaseDurationMs must exceed renewDeadlineMs, and that retryPeriodMs");
     }
   }
@@ -111,16 +112,16 @@ export class LeaderElector {
   /** @returns when the lease was taken, by the local clock; undefined when the signal was aborted before */
   async #acquire(signal: AbortSignal): Promise<number | undefined> {
     while (!signal.aborted) {
-      const at = this.#clock.now();
+      const at = this.#options.clock.now();
       if (await this.#attempt()) return at;
-      await pause(this.#jittered(), signal, this.#clock);
+      await pause(this.#jittered(), signal, this.#options.clock);
     }
     return undefined;
   }
 
   async #lead(heldSince: number, callbacks: LeaderCallbacks, signal: AbortSignal): Promise<void> {
     const { logger, identity, name } = this.#options;
-    const lead = new Lead(heldSince, this.#renewDeadlineMs, this.#clock);
+    const lead = new Lead(heldSince, this.#options.renewDeadlineMs, this.#options.clock);
     const told = new AbortController();
     const ended = new AbortController();
     const stop = () => told.abort(signal.reason);
@@ -155,8 +156,8 @@ export class LeaderElector {
   /** Renews until the work has ended, or the lead has. */
   async #renew(lead: Lead, workEnded: AbortSignal): Promise<void> {
     const until = AbortSignal.any([workEnded, lead.signal]);
-    while (await pause(this.#jittered(), until, this.#clock)) {
-      const at = this.#clock.now();
+    while (await pause(this.#jittered(), until, this.#options.clock)) {
+      const at = this.#options.clock.now();
       const isOurs = await abortable(this.#attempt(lead.signal), lead.signal).catch(() => false);
       if (isOurs) lead.renewed(at);
       else if (this.#isHeldByOther()) lead.end(`${this.leader} holds the lease`);
@@ -171,7 +172,7 @@ export class LeaderElector {
   async #attempt(signal?: AbortSignal): Promise<boolean> {
     const { logger, identity, name } = this.#options;
     // Of each of the two requests. Where a connection has died, a second attempt gets a new one.
-    const limits = { timeoutMs: this.#renewDeadlineMs / 2, signal };
+    const limits = { timeoutMs: this.#options.renewDeadlineMs / 2, signal };
     try {
       const current = await this.#read(limits);
       if (current) this.#observe(current);
@@ -193,15 +194,15 @@ export class LeaderElector {
     if (seen && seen.lease.spec.holderIdentity !== lease.spec.holderIdentity) {
       this.#options.logger.info({ leader: lease.spec.holderIdentity || undefined }, "leader changed");
     }
-    this.#observed = { lease, at: this.#clock.now() };
+    this.#observed = { lease, at: this.#options.clock.now() };
   }
 
   #mayTake(lease: Lease): boolean {
     const { holderIdentity, leaseDurationSeconds } = lease.spec;
     if (!holderIdentity || holderIdentity === this.#options.identity) return true;
-    const observedAt = this.#observed?.at ?? this.#clock.now();
-    const durationMs = leaseDurationSeconds ? leaseDurationSeconds * 1000 : this.#leaseDurationMs;
-    return observedAt + durationMs <= this.#clock.now();
+    const observedAt = this.#observed?.at ?? this.#options.clock.now();
+    const durationMs = leaseDurationSeconds ? leaseDurationSeconds * 1000 : this.#options.leaseDurationMs;
+    return observedAt + durationMs <= this.#options.clock.now();
   }
 
   #claim(current: Lease | undefined): Lease["spec"] {
@@ -211,7 +212,7 @@ export class LeaderElector {
     const transitions = current?.spec.leaseTransitions ?? 0;
     return {
       holderIdentity: identity,
-      leaseDurationSeconds: Math.ceil(this.#leaseDurationMs / 1000),
+      leaseDurationSeconds: Math.ceil(this.#options.leaseDurationMs / 1000),
       acquireTime: isRenewal ? (current.spec.acquireTime ?? now) : now,
       renewTime: now,
       leaseTransitions: isRenewal || !current ? transitions : transitions + 1,
@@ -256,7 +257,7 @@ export class LeaderElector {
   }
 
   #jittered(): number {
-    return this.#retryPeriodMs * (1 + Math.random() / 5);
+    return this.#options.retryPeriodMs * (1 + Math.random() / 5);
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { hasCode, type KubeError, retryableError } from "./error.ts";
+import { hasCode, retryableError } from "./error.ts";
+import { parseJson } from "./json.ts";
 import { ListScanner } from "./list-scanner.ts";
 import { METADATA_ONLY } from "./representation.ts";
 import type { Query, Transport } from "./transport.ts";
@@ -86,30 +87,22 @@ async function listInPages<T>(request: ListRequest<T>, limit: number | undefined
     const scanner = new ListScanner();
     for await (const chunk of stream) {
       for (const text of scanner.push(chunk)) {
-        const item = convert(parse(text, path));
+        const item = convert(parseJson(text, () => noList(path)));
         if (item !== undefined) items.push(item);
       }
     }
-    const { metadata } = parseEnvelope(scanner.envelope(), path);
+    const { metadata } = parseEnvelope(scanner.envelope(), noList(path));
     if (!metadata.continue) return { items, resourceVersion: metadata.resourceVersion };
     token = metadata.continue;
   }
 }
 
-function parseEnvelope(text: string, path: string): z.infer<typeof Envelope> {
-  const result = Envelope.safeParse(parse(text, path));
-  if (!result.success) throw invalid(path, result.error);
+function parseEnvelope(text: string, complaint: string): z.infer<typeof Envelope> {
+  const result = Envelope.safeParse(parseJson(text, () => complaint));
+  if (!result.success) throw retryableError("InvalidResponse", complaint, result.error);
   return result.data;
 }
 
-function parse(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw invalid(path, cause);
-  }
-}
-
-function invalid(path: string, cause: unknown): KubeError {
-  return retryableError("InvalidResponse", `GET ${path}: the answer is not a list, or was cut off`, cause);
+function noList(path: string): string {
+  return `GET ${path}: the answer is not a list, or was cut off`;
 }

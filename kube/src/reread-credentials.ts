@@ -4,14 +4,12 @@ import type { Authentication, Credentials } from "./credentials.ts";
 /** Tokens and certificates may be replaced at any time, as a rule well before they expire: half a minute with old ones does no harm. */
 const REREAD_AFTER_MS = 30_000;
 
-/** Credentials that are read again and again. */
 export class RereadCredentials implements Credentials {
   readonly server: URL;
   readonly #load: () => Promise<Authentication>;
   #current: Authentication | undefined;
   #staleAt = 0;
 
-  /** @param load reads them once */
   constructor(server: URL, load: () => Promise<Authentication>) {
     this.server = server;
     this.#load = load;

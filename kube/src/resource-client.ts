@@ -19,24 +19,16 @@ export interface ListOptions extends CallOptions {
   readonly fieldSelector?: string | undefined;
 }
 
-export interface PatchOptions extends CallOptions {
-  readonly subresource?: string | undefined;
-}
-
 export interface DeleteOptions extends CallOptions {
   /** Refuse with Conflict where the object is not, or no longer, this one. */
   readonly preconditions?:
     | { readonly uid?: string; readonly resourceVersion?: string | undefined }
     | undefined;
-  readonly propagationPolicy?: "Background" | "Foreground" | "Orphan" | undefined;
 }
 
-export interface CreateByApplyOptions extends CallOptions {
+export interface ApplyOptions extends CallOptions {
   /** Who owns the fields that are applied, and loses those that are no longer. */
   readonly fieldManager: string;
-}
-
-export interface ApplyOptions extends CreateByApplyOptions {
   /** Take fields that belong to other managers, as a controller that has the last word does. */
   readonly force?: boolean | undefined;
 }
@@ -86,7 +78,11 @@ export class ResourceClient<T extends KubeObject> {
   }
 
   /** @param patch a JSON merge patch (RFC 7386): null removes */
-  patch(reference: ObjectReference, patch: object, options: PatchOptions = {}): Promise<T> {
+  patch(
+    reference: ObjectReference,
+    patch: object,
+    options: CallOptions & { readonly subresource?: string | undefined } = {},
+  ): Promise<T> {
     const { subresource, signal } = options;
     return this.#object({
       method: "PATCH",
@@ -99,11 +95,11 @@ export class ResourceClient<T extends KubeObject> {
 
   /** Deletes an object, or begins to, where finalizers or children hold it. One that is gone already is NotFound. */
   async delete(reference: ObjectReference, options: DeleteOptions = {}): Promise<void> {
-    const { preconditions, propagationPolicy, signal } = options;
+    const { preconditions, signal } = options;
     await this.#transport.request({
       method: "DELETE",
       path: this.#path(reference),
-      body: { apiVersion: "v1", kind: "DeleteOptions", preconditions, propagationPolicy },
+      body: { apiVersion: "v1", kind: "DeleteOptions", preconditions },
       signal,
     });
   }
@@ -121,7 +117,7 @@ export class ResourceClient<T extends KubeObject> {
    * Server-side apply that creates the object, and does nothing where there is one of that name: Conflict. Unlike one made
    * by {@link create}, what is applied later takes away fields of it that are no longer wanted.
    */
-  createByApply(object: Desired<T>, options: CreateByApplyOptions): Promise<T> {
+  createByApply(object: Desired<T>, options: Omit<ApplyOptions, "force">): Promise<T> {
     const metadata = { ...object.metadata, resourceVersion: VERSION_OF_NONE };
     return this.#apply({ ...object, metadata }, undefined, options);
   }
@@ -143,7 +139,7 @@ export class ResourceClient<T extends KubeObject> {
    */
   async takeOver(
     { resourceVersion, ...reference }: ObjectReference & { readonly resourceVersion: string },
-    options: CallOptions & Pick<ApplyOptions, "fieldManager">,
+    options: Omit<ApplyOptions, "force">,
   ): Promise<T | undefined> {
     const { fieldManager, signal } = options;
     const path = this.#path(reference);

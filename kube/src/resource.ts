@@ -70,7 +70,6 @@ export const NAMESPACE_RESOURCE = clusterResource("v1", "namespaces", "Namespace
 export const POD_RESOURCE = namespacedResource("v1", "pods", "Pod");
 export const CONFIG_MAP_RESOURCE = namespacedResource("v1", "configmaps", "ConfigMap");
 
-/** Leases, by which programs agree on a leader. */
 export const LEASE_RESOURCE = namespacedResource("coordination.k8s.io/v1", "leases", "Lease");
 
 /** "group/version", or "v1" for the core group: what stands in an object's apiVersion. */

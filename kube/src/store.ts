@@ -6,7 +6,6 @@ export interface Change<T> {
   readonly key: string;
   /** The object as it is now; of a deleted one, as it was last seen. */
   readonly object: T;
-  /** The object before an update. */
   readonly previous?: T;
 }
 

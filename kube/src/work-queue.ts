@@ -33,22 +33,30 @@ export type Worker = (key: string, signal: AbortSignal, id: string) => Promise<O
 
 export interface WorkReport {
   readonly key: string;
-  readonly id: string;
   /** Whether the key waits for a change, for its time, or for another try. */
   readonly outcome: "done" | "requeue" | "error";
   readonly durationMs: number;
-  /** What the worker threw, and when the key's turn comes again. */
-  readonly failure?: { readonly error: unknown; readonly failures: number; readonly retryAfterMs: number };
+}
+
+/** What the worker threw, and when the key's turn comes again. */
+export interface WorkFailure {
+  readonly key: string;
+  readonly id: string;
+  readonly error: unknown;
+  /** In a row. */
+  readonly failures: number;
+  readonly retryAfterMs: number;
 }
 
 export interface WorkQueueOptions {
-  /** How many keys are worked on at a time. */
   readonly concurrency: number;
   /** The delays after failures of one key; they grow for each key by itself. */
   readonly backoff: BackoffOptions;
   readonly clock?: Clock;
-  /** Told after each piece of work, for the log and for metrics. */
+  /** Told after each piece of work, for metrics. */
   readonly onReport?: (report: WorkReport) => void;
+  /** Told after each that failed, for the log. */
+  readonly onFailure?: (failure: WorkFailure) => void;
 }
 
 interface Appointment {
@@ -81,7 +89,6 @@ export class WorkQueue {
     return this.#waiting.size + this.#again.size;
   }
 
-  /** Keys that are being worked on. */
   get active(): number {
     return this.#active.size;
   }
@@ -151,15 +158,15 @@ export class WorkQueue {
       const afterMs = outcome.type === "done" ? undefined : outcome.afterMs;
       if (afterMs !== undefined) this.addAfter(key, afterMs);
       const next = afterMs === undefined ? "done" : "requeue";
-      this.#options.onReport?.({ key, id, outcome: next, durationMs: elapsed() });
+      this.#options.onReport?.({ key, outcome: next, durationMs: elapsed() });
     } catch (error) {
       if (signal.aborted) return;
       const backoff = this.#backoffs.get(key) ?? new Backoff(this.#options.backoff);
       this.#backoffs.set(key, backoff);
       const retryAfterMs = backoff.next(error instanceof KubeError ? error.retryAfterMs : 0);
       this.addAfter(key, retryAfterMs);
-      const failure = { error, failures: backoff.failures, retryAfterMs };
-      this.#options.onReport?.({ key, id, outcome: "error", durationMs: elapsed(), failure });
+      this.#options.onReport?.({ key, outcome: "error", durationMs: elapsed() });
+      this.#options.onFailure?.({ key, id, error, failures: backoff.failures, retryAfterMs });
     }
   }
 

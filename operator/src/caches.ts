@@ -39,7 +39,6 @@ export interface CachesOptions {
   readonly serviceAddresses: boolean;
 }
 
-/** Names of indexes. */
 export const BY_EGRESS = "egress";
 export const BY_NODE = "node";
 

@@ -4,7 +4,6 @@ import { Cidr, HEALTH_PORTS } from "@egress-nat/crds";
 import { OwnPod } from "@egress-nat/program";
 import { z } from "zod";
 
-/** For {@link parseEnvironment}. */
 export const Configuration = OwnPod.extend({
   EGRESS_POD_IMAGE: z
     .string()

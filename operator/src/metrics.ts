@@ -1,6 +1,7 @@
 import { EGRESS_RESOURCE, isInvalid } from "@egress-nat/crds";
 import type { Controller, ReflectorState, SentRequest, WorkReport } from "@egress-nat/kube";
-import { Counter, Gauge, Histogram, type LabelValues, type Registry } from "prom-client";
+import { observeGauge, type Sample } from "@egress-nat/program";
+import { Counter, Histogram, type Registry } from "prom-client";
 import type { RangesBySource } from "./cluster-ranges/ranges.ts";
 import type { StoredEgress } from "./egress/status.ts";
 
@@ -17,7 +18,6 @@ export interface Observed {
 /** What a condition may be, as kube-state-metrics spells it. */
 const CONDITION_STATUSES = ["True", "False", "Unknown"] as const;
 
-type Sample<L extends string> = [labels: LabelValues<L>, value: number];
 type ConditionSample = Sample<"namespace" | "egress" | "type" | "status">;
 
 /** The operator's own metrics; those that say how things stand are read when they are asked for. */
@@ -61,53 +61,45 @@ export class OperatorMetrics {
   }
 
   watch({ controllers, clusterRanges, watches, isLeader, egresses }: Observed): void {
-    this.#gauge(["controller"], {
+    observeGauge(this.#registry, {
       name: "egress_nat_operator_queue_depth",
       help: "Objects that wait to be reconciled.",
-      samples: () => controllers.map(({ name, depth }) => [{ controller: name }, depth]),
+      labelNames: ["controller"],
+      read: () => controllers.map(({ name, depth }) => [{ controller: name }, depth]),
     });
-    this.#gauge(["source"], {
+    observeGauge(this.#registry, {
       name: "egress_nat_operator_cluster_ranges",
       help: "Networks and addresses of the cluster that are known, by where they were found.",
-      samples: () => Object.entries(clusterRanges()).map(([source, { length }]) => [{ source }, length]),
+      labelNames: ["source"],
+      read: () => Object.entries(clusterRanges()).map(([source, { length }]) => [{ source }, length]),
     });
-    this.#gauge(["resource"], {
+    observeGauge(this.#registry, {
       name: "egress_nat_operator_watch_up",
       help: "Whether the watch of a resource has a complete list and a connection.",
-      samples: () =>
+      labelNames: ["resource"],
+      read: () =>
         Object.entries(watches()).map(([resource, { phase, synced }]) => [
           { resource },
           synced && phase === "watching" ? 1 : 0,
         ]),
     });
-    this.#gauge(["kind"], {
+    observeGauge(this.#registry, {
       name: "egress_nat_operator_invalid_objects",
       help: "Stored objects that this release does not understand.",
-      samples: () => [[{ kind: EGRESS_RESOURCE.kind }, egresses().filter(isInvalid).length]],
+      labelNames: ["kind"],
+      read: () => [[{ kind: EGRESS_RESOURCE.kind }, egresses().filter(isInvalid).length]],
     });
-    this.#gauge(["namespace", "egress", "type", "status"], {
+    observeGauge(this.#registry, {
       name: "egress_nat_operator_condition",
       help: "Conditions of Egresses: 1 where the condition has this status, as kube-state-metrics has it.",
+      labelNames: ["namespace", "egress", "type", "status"],
       // Of the one that leads: two that tell the same would be counted twice.
-      samples: () => (isLeader() ? egresses().flatMap(conditionSamples) : []),
+      read: () => (isLeader() ? egresses().flatMap(conditionSamples) : []),
     });
-    this.#gauge([], {
+    observeGauge(this.#registry, {
       name: "egress_nat_operator_leader",
       help: "Whether this operator leads.",
-      samples: () => [[{}, isLeader() ? 1 : 0]],
-    });
-  }
-
-  #gauge<L extends string>(
-    labelNames: readonly L[],
-    { name, help, samples }: { name: string; help: string; samples: () => readonly Sample<L>[] },
-  ): void {
-    new Gauge({
-      ...{ name, help, labelNames, registers: [this.#registry] },
-      collect() {
-        this.reset();
-        for (const [labels, value] of samples()) this.set(labels, value);
-      },
+      read: () => (isLeader() ? 1 : 0),
     });
   }
 }

@@ -39,15 +39,12 @@ export function parseEnvironment<Shape extends z.ZodRawShape>(
     const name = String(issue.path[0] ?? "");
     const value = env[name];
     const wrong = value ? `${JSON.stringify(value)}: ${issue.message}` : "is not set";
-    const description = describe(schema.shape[name]);
+    const field: unknown = schema.shape[name];
+    const description = field instanceof z.ZodType && field.description;
     return `  ${name} ${wrong}${description ? ` (${description})` : ""}`;
   });
   throw new ConfigurationError(
     `cannot start with this environment; set these variables and start again:\n${complaints.join("\n")}`,
     { cause: result.error },
   );
-}
-
-function describe(field: z.core.$ZodType | undefined): string | undefined {
-  return field instanceof z.ZodType ? field.description : undefined;
 }

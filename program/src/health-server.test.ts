@@ -10,19 +10,16 @@ import { createRegistry } from "./registry.ts";
 const logger = createLogger({ name: "test", level: "silent" });
 
 let ready: Check;
-let live: Check;
 let server: HealthServer;
 let url: string;
 
 beforeEach(async () => {
   ready = { ok: true, reasons: [] };
-  live = { ok: true, reasons: [] };
   server = new HealthServer({
     port: 0,
     host: "127.0.0.1",
     logger,
     registry: createRegistry(),
-    live: () => live,
     ready: () => ready,
   });
   url = `http://127.0.0.1:${await server.start()}`;
@@ -42,9 +39,8 @@ test("what is missing is in the answer, one reason per line", async () => {
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
 });
 
-test("a program that is stuck is not alive", async () => {
-  live = { ok: false, reasons: ["no progress for 60 s"] };
-  expect((await fetch(`${url}/healthz?verbose`)).status).toBe(503);
+test("a program that answers is alive", async () => {
+  expect((await fetch(`${url}/healthz?verbose`)).status).toBe(200);
 });
 
 test("metrics include those of the process", async () => {

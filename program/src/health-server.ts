@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
@@ -17,12 +18,8 @@ export interface HealthServerOptions {
   readonly host?: string;
   readonly logger: Logger;
   readonly registry: Registry;
-  /** Alive if it is absent: a process that answers is alive. */
-  readonly live?: () => Check;
   readonly ready: () => Check;
 }
-
-const ALIVE: Check = { ok: true, reasons: [] };
 
 /** Longer than any of the kubelet's probes waits: 15 s. */
 const PATIENCE_MS = 20_000;
@@ -67,9 +64,7 @@ export class HealthServer {
   /** @returns the port it listens on */
   async start(): Promise<number> {
     const { port, host } = this.#options;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#server.once("error", reject).listen({ port, host }, resolve);
-    await promise;
+    await once(this.#server.listen({ port, host }), "listening");
     // A connection that could not be accepted is the other side's loss.
     this.#server.on("error", (err) => this.#options.logger.warn({ err }, "cannot accept a connection"));
     return (this.#server.address() as AddressInfo).port;
@@ -77,10 +72,9 @@ export class HealthServer {
 
   async close(): Promise<void> {
     if (!this.#server.listening) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#server.close(() => resolve());
+    const closed = once(this.#server.close(), "close");
     this.#server.closeAllConnections();
-    await promise;
+    await closed;
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -90,11 +84,11 @@ export class HealthServer {
   }
 
   async #answer(url = ""): Promise<Answer> {
-    const { live = () => ALIVE, registry, logger } = this.#options;
+    const { registry, logger } = this.#options;
     try {
       switch (url.split("?")[0]) {
         case "/healthz":
-          return checkAnswer(live());
+          return plain(200, "ok"); // a process that answers is alive
         case "/readyz":
           return checkAnswer(this.#ready());
         case "/metrics":

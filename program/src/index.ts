@@ -3,5 +3,6 @@
 export { ConfigurationError, OwnPod, parseEnvironment } from "./environment.ts";
 export { type Check, HealthServer, type HealthServerOptions } from "./health-server.ts";
 export { createLogger, LOG_LEVEL, type Logger, type LoggerOptions } from "./logger.ts";
+export { observeGauge, type Sample } from "./observed-gauge.ts";
 export { createRegistry } from "./registry.ts";
 export { type Program, type ProgramContext, runProgram } from "./run-program.ts";

@@ -15,7 +15,7 @@ import { egress } from "../testing/egress.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
 import { locationsIn } from "../testing/locations.ts";
 import { Adder } from "./adder.ts";
-import { Lives } from "./lives.ts";
+import { livesOf } from "./lives.ts";
 import type { RecordPodEvent } from "./pod.ts";
 import { ClientRegistry } from "./registry.ts";
 
@@ -59,7 +59,7 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
     clusterRanges: [],
   };
   const recordEvent = vi.fn<RecordPodEvent>();
-  const lives = new Lives({
+  const lives = livesOf({
     ...{ registry, networks, logger },
     leftovers: { add: () => undefined },
     withdrawals: { scan: () => void release() },
@@ -73,7 +73,7 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
         return { uid: "slice", generation: 1 };
       },
     },
-    asker: { ask: async () => "applied" },
+    ask: async () => "applied",
     lookUpPod: () => expect.fail("no pod is looked up"),
     reapply: () => undefined,
   });

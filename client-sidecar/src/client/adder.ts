@@ -45,7 +45,7 @@ export type LookUpPod = (pod: PodReference, signal: AbortSignal) => Promise<PodF
 export interface AdderOptions extends AnnouncementEffects {
   readonly state: Pick<NodeState, "isTrusted" | "hasRecord">;
   readonly registry: ClientRegistry;
-  readonly lives: Pick<Lives, "happened">;
+  readonly lives: Lives;
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "setUp" | "probe" | "prepareGateway">;
   readonly lookUpPod: LookUpPod;

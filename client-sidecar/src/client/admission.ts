@@ -108,10 +108,7 @@ export function assertMayBeClient(candidate: Candidate): void {
   assertPasses(OF_POD, candidate);
 }
 
-/**
- * @returns the Egress
- * @throws ClientError where the pod cannot be a client of it now
- */
+/** @throws ClientError where the pod cannot be a client of the Egress now */
 export function admitted(
   { pod, addresses }: Pick<Candidate, "pod" | "addresses">,
   reference: EgressReference,

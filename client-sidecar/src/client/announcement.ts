@@ -1,7 +1,7 @@
 /** Making a client known to the gateways of an Egress before its pod starts. */
 
 import { awaitAcknowledgement } from "../gateways/acknowledgement.ts";
-import type { Asker, SliceVersion } from "../gateways/health.ts";
+import type { Ask, SliceVersion } from "../gateways/health.ts";
 import type { Verdict } from "../gateways/verdict.ts";
 import type { EgressFacts, EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
@@ -21,7 +21,7 @@ export interface Slices {
 export interface AnnouncementEffects {
   readonly slices: Slices;
   readonly view: Pick<EgressView, "gateways">;
-  readonly asker: Pick<Asker, "ask">;
+  readonly ask: Ask;
   readonly metrics: Pick<ClientMetrics, "acknowledgeSeconds">;
   readonly acknowledgeDeadlineMs?: number;
 }
@@ -36,7 +36,7 @@ export async function announce(
   {
     slices,
     view,
-    asker,
+    ask,
     metrics,
     acknowledgeDeadlineMs: deadlineMs = ACKNOWLEDGE_DEADLINE_MS,
   }: AnnouncementEffects,
@@ -53,7 +53,7 @@ export async function announce(
   if (clientStartup === "Immediate") return [];
   const endTimer = metrics.acknowledgeSeconds.startTimer();
   const gateways = () => view.gateways({ namespace, name });
-  const verdict = await awaitAcknowledgement({ gateways, asker, version, signal, deadlineMs });
+  const verdict = await awaitAcknowledgement({ gateways, ask, version, signal, deadlineMs });
   endTimer();
   if (verdict.decision === "start") return verdict.leftOut;
   throw new ClientError(refusal({ namespace, name }, verdict, deadlineMs));

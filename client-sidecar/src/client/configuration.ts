@@ -48,7 +48,6 @@ function clientEgress(podNamespace: string, recorded: RecordedEgress, view: Egre
   };
 }
 
-/** What the fields of an Egress are in the data path. */
 function dataPathOf({
   destinations,
   excludedDestinations: excluded,

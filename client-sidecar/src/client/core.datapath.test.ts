@@ -6,7 +6,7 @@ import { Client, Gateway, kernelThrough, prepareGatewayNetns } from "@egress-nat
 import { createLogger } from "@egress-nat/program";
 import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Asker } from "../gateways/health.ts";
+import type { Ask } from "../gateways/health.ts";
 import type { EgressView } from "../gateways/view.ts";
 import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
@@ -18,7 +18,7 @@ import { locationsIn } from "../testing/locations.ts";
 import { Adder } from "./adder.ts";
 import type { Slices } from "./announcement.ts";
 import { Leftovers } from "./leftovers.ts";
-import { Lives } from "./lives.ts";
+import { livesOf } from "./lives.ts";
 import type { PodNetworks } from "./networks.ts";
 import { ClientRegistry } from "./registry.ts";
 import { Withdrawals } from "./withdrawals.ts";
@@ -65,7 +65,7 @@ const view: EgressView = {
 };
 
 /** No slice in between: the gateway is told, and has applied it. */
-const asker: Pick<Asker, "ask"> = { ask: async () => "applied" };
+const ask: Ask = async () => "applied";
 const slices: Slices = {
   write: async (reference: EgressReference) => {
     const clients = registry.ofEgress(reference).map(({ pod, addresses }) => ({ id: pod.uid, addresses }));
@@ -82,11 +82,11 @@ const networks = {
 } satisfies Partial<PodNetworks>;
 
 const events: string[] = [];
-const withdrawals = new Withdrawals({ tombstones, registry, slices, view, asker, logger });
+const withdrawals = new Withdrawals({ tombstones, registry, slices, view, ask, logger });
 const leftovers = new Leftovers({ registry, networks, logger });
-const lives = new Lives({ registry, networks, leftovers, withdrawals, logger });
+const lives = livesOf({ registry, networks, leftovers, withdrawals, logger });
 const adder = new Adder({
-  ...{ state, registry, lives, view, networks, slices, asker, logger },
+  ...{ state, registry, lives, view, networks, slices, ask, logger },
   lookUpPod: () => expect.fail("no pod is looked up"),
   reapply: () => expect.fail("nothing has changed meanwhile"),
   recordEvent: (_, { message }) => events.push(message),

@@ -33,10 +33,16 @@ const BACKOFF = { baseMs: 1_000, maxMs: 60_000 };
 export interface DriftWatchOptions {
   readonly registry: { values(): readonly (Attachment & Pick<ClientRecord, "netns">)[] };
   readonly networks: Pick<PodNetworks, "openWatch">;
-  /** Compares and repairs. */
   readonly reapplier: Pick<Reapplier, "reapply" | "isIdle">;
   readonly metrics: { readonly refusedPackets: Pick<ClientMetrics["refusedPackets"], "inc"> };
   readonly logger: Logger;
+}
+
+/** On the clock of `performance.now()`. */
+interface Look {
+  readonly lookedAt: number;
+  /** Since when a client that was changed gives way. */
+  readonly waitingSince?: number;
 }
 
 /**
@@ -50,11 +56,9 @@ export class DriftWatch {
   readonly #watched = new Set<string>();
   /** Those that have been complained about. */
   readonly #lost = new Set<string>();
-  readonly #lookedAt = new Map<string, number>();
+  readonly #looks = new Map<string, Look>();
   /** Clients that are there when it begins count from then on. */
   #increases = new RefusalIncreases([]);
-  /** Since when a client that was changed gives way. */
-  readonly #waitingSince = new Map<string, number>();
   #endedBy: string | undefined;
 
   constructor(options: DriftWatchOptions) {
@@ -137,8 +141,7 @@ export class DriftWatch {
       watch.forget(netns);
       this.#increases.forget(netns);
       this.#watched.delete(netns);
-      this.#lookedAt.delete(netns);
-      this.#waitingSince.delete(netns);
+      this.#looks.delete(netns);
     }
     for (const netns of wanted) {
       if (this.#watched.has(netns)) continue;
@@ -152,15 +155,14 @@ export class DriftWatch {
     const clients = registry.values().filter((record) => record.netns === netns);
     if (clients.length === 0) return done;
     const now = performance.now();
-    const again = (this.#lookedAt.get(netns) ?? -LOOK_EVERY_MS) + LOOK_EVERY_MS - now;
+    const { lookedAt = -LOOK_EVERY_MS, waitingSince = now } = this.#looks.get(netns) ?? {};
+    const again = lookedAt + LOOK_EVERY_MS - now;
     if (again > 0) return requeueAfter(again);
-    const waitingSince = this.#waitingSince.get(netns) ?? now;
     if (!reapplier.isIdle && now - waitingSince < GIVE_WAY_MS) {
-      this.#waitingSince.set(netns, waitingSince);
+      this.#looks.set(netns, { lookedAt, waitingSince });
       return requeueAfter(PACE_MS);
     }
-    this.#waitingSince.delete(netns);
-    this.#lookedAt.set(netns, now);
+    this.#looks.set(netns, { lookedAt: now });
     for (const client of clients) reapplier.reapply(recordId(client));
     await pause(PACE_MS, signal);
     return done;

@@ -38,10 +38,8 @@ export class Leftovers {
     this.#queue = new WorkQueue({
       concurrency: 2,
       backoff: { baseMs: PAUSE_MS, maxMs: PATIENCE_MS },
-      onReport: ({ key, failure }) => {
-        if (failure === undefined) return;
-        options.logger.warn({ netns: key, err: failure.error }, "cannot clean a network namespace");
-      },
+      onFailure: ({ key, error: err }) =>
+        options.logger.warn({ netns: key, err }, "cannot clean a network namespace"),
     });
   }
 

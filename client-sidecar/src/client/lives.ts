@@ -15,37 +15,27 @@ export interface LivesOptions {
   readonly logger: Logger;
 }
 
-/** Does what is to be done when something happens to a client. */
-export class Lives {
-  readonly #options: LivesOptions;
+export interface Lives {
+  /** Does what is to be done then. The record is buried before this gives way to anybody else. */
+  happened(happening: Happening, record: ClientRecord): Promise<void>;
+}
 
-  constructor(options: LivesOptions) {
-    this.#options = options;
-  }
-
-  /** The record is buried before this gives way to anybody else. */
-  async happened(happening: Happening, record: ClientRecord): Promise<void> {
-    const { registry } = this.#options;
-    const step = next(registry.phase(record), happening);
-    if (step === undefined) return;
-    registry.enter(record, step.phase);
-    for (const task of step.tasks) await this.#do(task, record);
-  }
-
-  #do(task: Task, record: ClientRecord): unknown {
-    const { registry, networks, leftovers, withdrawals, logger } = this.#options;
-    const { netns, pod } = record;
-    switch (task) {
-      case "bury":
-        return registry.bury(recordId(record));
-      case "withdraw":
-        return withdrawals.scan();
-      case "clean-later":
-        return leftovers.add(record);
-      case "clean":
-        return networks
-          .remove(netns, () => registry.owner(netns) === undefined)
-          .catch((err: unknown) => logger.warn({ err, pod }, "cannot clean the network namespace"));
-    }
-  }
+export function livesOf({ registry, networks, leftovers, withdrawals, logger }: LivesOptions): Lives {
+  const tasks: Readonly<Record<Task, (record: ClientRecord) => unknown>> = {
+    bury: (record) => registry.bury(recordId(record)),
+    withdraw: () => withdrawals.scan(),
+    "clean-later": (record) => leftovers.add(record),
+    clean: ({ netns, pod }) =>
+      networks
+        .remove(netns, () => registry.owner(netns) === undefined)
+        .catch((err: unknown) => logger.warn({ err, pod }, "cannot clean the network namespace")),
+  };
+  return {
+    async happened(happening, record) {
+      const step = next(registry.phase(record), happening);
+      if (step === undefined) return;
+      registry.enter(record, step.phase);
+      for (const task of step.tasks) await tasks[task](record);
+    },
+  };
 }

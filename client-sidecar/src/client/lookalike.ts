@@ -44,11 +44,7 @@ function distance(a: string, b: string): number {
   return row.at(-1) ?? 0;
 }
 
-/**
- * Says on a pod that some of its annotations look as if they were meant for this product, and have no effect.
- *
- * @param keys of those annotations
- */
+/** Says on a pod that annotations of these keys look as if they were meant for this product, and have no effect. */
 export function sayLookalikes(recordEvent: RecordPodEvent, pod: PodReference, keys: readonly string[]): void {
   if (keys.length === 0) return;
   const message =

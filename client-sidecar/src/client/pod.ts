@@ -1,5 +1,7 @@
 /** Pods, as the container runtime names them, and what people are told of them. */
 
+import type { RecordedEvent } from "@egress-nat/kube";
+
 export interface PodReference {
   readonly namespace: string;
   readonly name: string;
@@ -7,12 +9,6 @@ export interface PodReference {
 }
 
 /** Something that a person who looks at a pod wants to know. */
-export interface PodEvent {
-  readonly type: "Normal" | "Warning";
-  /** One CamelCase word. */
-  readonly reason: string;
-  readonly message: string;
-}
+export type PodEvent = Omit<RecordedEvent, "regarding" | "action">;
 
-/** Tells the API about a pod. */
 export type RecordPodEvent = (pod: PodReference, event: PodEvent) => void;

@@ -13,7 +13,7 @@ import { clientRecord } from "../testing/client-record.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
 import { runInBackground } from "../testing/in-background.ts";
 import { locationsIn } from "../testing/locations.ts";
-import { Lives } from "./lives.ts";
+import { livesOf } from "./lives.ts";
 import type { PodEvent } from "./pod.ts";
 import { Reapplier } from "./reapplier.ts";
 import { ClientRegistry } from "./registry.ts";
@@ -57,7 +57,7 @@ beforeEach(() => {
     registry,
     view: view as unknown as EgressView,
     networks,
-    lives: new Lives({ registry, networks, withdrawals, leftovers: { add: () => undefined }, logger }),
+    lives: livesOf({ registry, networks, withdrawals, leftovers: { add: () => undefined }, logger }),
     withdrawals,
     recordEvent: (_pod, event) => events.push(event),
     metrics: agentMetrics(metrics),

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { ClientConfig, Difference } from "@egress-nat/founat";
-import { done, type Outcome, pause, WorkQueue, type WorkReport } from "@egress-nat/kube";
+import { done, type Outcome, pause, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { EgressView } from "../gateways/view.ts";
 import { recordId } from "../records/record-id.ts";
@@ -11,7 +11,7 @@ import { clientConfig, lastKnown, refusedEgresses } from "./configuration.ts";
 import type { Lives } from "./lives.ts";
 import type { ClientMetrics } from "./metrics.ts";
 import type { PodNetworks } from "./networks.ts";
-import type { RecordPodEvent } from "./pod.ts";
+import type { PodReference, RecordPodEvent } from "./pod.ts";
 import type { ClientRegistry } from "./registry.ts";
 import type { Withdrawals } from "./withdrawals.ts";
 
@@ -31,7 +31,7 @@ export interface ReapplierOptions {
   readonly registry: ClientRegistry;
   readonly view: EgressView;
   readonly networks: PodNetworks;
-  readonly lives: Pick<Lives, "happened">;
+  readonly lives: Lives;
   readonly withdrawals: Pick<Withdrawals, "scan">;
   readonly recordEvent: RecordPodEvent;
   readonly metrics: Pick<ClientMetrics, "reapplied" | "driftRepairs">;
@@ -56,7 +56,14 @@ export class Reapplier {
     this.#queue = new WorkQueue({
       concurrency: 4,
       backoff: { baseMs: 100, maxMs: 10_000 },
-      onReport: (report) => this.#report(report),
+      onFailure: ({ key, error: err, failures, retryAfterMs }) => {
+        const pod = options.registry.get(key)?.pod;
+        // Between the end of a pod and its DEL its namespace may be gone already: nothing to warn of.
+        if (pod === undefined) return;
+        options.metrics.reapplied.inc({ result: "error" });
+        options.logger.warn({ err, pod, retryAfterMs }, "cannot bring a client up to date, trying again");
+        if (failures === FAILURES_TO_TELL_OF) this.#sayThatItFails(pod, err);
+      },
     });
   }
 
@@ -161,19 +168,10 @@ export class Reapplier {
     recordEvent(record.pod, { type: "Warning", reason: "EgressNotAllowed", message });
   }
 
-  #report({ key, failure }: WorkReport): void {
-    if (failure === undefined) return;
-    const { registry, recordEvent, metrics, logger } = this.#options;
-    const pod = registry.get(key)?.pod;
-    // Between the end of a pod and its DEL its namespace may be gone already: nothing to warn of.
-    if (pod === undefined) return;
-    metrics.reapplied.inc({ result: "error" });
-    const { error: err, failures, retryAfterMs } = failure;
-    logger.warn({ err, pod, retryAfterMs }, "cannot bring a client up to date, trying again");
-    if (failures !== FAILURES_TO_TELL_OF) return;
+  #sayThatItFails(pod: PodReference, err: unknown): void {
     const why = err instanceof Error ? err.message : String(err);
     const message = `the network namespace of the pod cannot be brought up to date, and the agent tries again: ${why}`;
-    recordEvent(pod, { type: "Warning", reason: "NetworkNotRepaired", message });
+    this.#options.recordEvent(pod, { type: "Warning", reason: "NetworkNotRepaired", message });
   }
 }
 

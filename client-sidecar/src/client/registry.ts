@@ -50,7 +50,6 @@ export class ClientRegistry {
     return this.#records.get(recordId(record))?.addedAt === record.addedAt;
   }
 
-  /** In which phase of its life a client is. */
   phase(record: ClientRecord): Phase {
     if (!this.holds(record)) return "leaving";
     return this.isAdding(recordId(record)) ? "adding" : "running";
@@ -109,17 +108,11 @@ export class ClientRegistry {
     this.#records.set(id, record);
   }
 
-  /**
-   * Ends a client: what is left of it are the tombstones of its addresses.
-   *
-   * @returns the record; undefined if there is none
-   */
-  bury(id: string): ClientRecord | undefined {
-    const record = this.#records.get(id);
-    if (record === undefined) return undefined;
+  /** Ends a client: what is left of it are the tombstones of its addresses. */
+  bury(id: string): void {
+    if (!this.#records.has(id)) return;
     this.#state.removeRecord(id);
     this.#forget(id);
-    return record;
   }
 
   #forget(id: string): void {

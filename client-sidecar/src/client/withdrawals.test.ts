@@ -47,7 +47,7 @@ beforeEach(() => {
       },
     },
     view: { gateways: () => gateways, knowsGateways: () => knowsGateways },
-    asker: { ask: async () => answer },
+    ask: async () => answer,
   });
   ended = new AbortController();
   running = withdrawals.run(ended.signal);

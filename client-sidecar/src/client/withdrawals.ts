@@ -3,7 +3,7 @@
 import { done, type Outcome, pause, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { holders } from "../gateways/acknowledgement.ts";
-import type { Asker } from "../gateways/health.ts";
+import type { Ask } from "../gateways/health.ts";
 import type { EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
@@ -22,7 +22,7 @@ export interface WithdrawalsOptions {
   readonly registry: Pick<ClientRegistry, "forgetBuried">;
   readonly slices: Slices;
   readonly view: Pick<EgressView, "gateways" | "knowsGateways">;
-  readonly asker: Pick<Asker, "ask">;
+  readonly ask: Ask;
   readonly logger: Logger;
 }
 
@@ -46,9 +46,9 @@ export class Withdrawals {
       // Most of them wait: a gateway that does not answer must not hold up what others have let go of.
       concurrency: 64,
       backoff: { baseMs: 100, maxMs: 5_000 },
-      onReport: ({ key, failure }) => {
-        if (failure?.failures !== FAILURES_TO_WARN_OF) return;
-        options.logger.warn({ address: key, err: failure.error }, "cannot withdraw an address, trying again");
+      onFailure: ({ key, error: err, failures }) => {
+        if (failures !== FAILURES_TO_WARN_OF) return;
+        options.logger.warn({ address: key, err }, "cannot withdraw an address, trying again");
       },
     });
   }
@@ -63,11 +63,7 @@ export class Withdrawals {
     return this.#queue.run((address, ended) => this.#work(address, ended), signal);
   }
 
-  /**
-   * Withdraws addresses at once, for as long as somebody waits; whatever is left over then goes on by itself.
-   *
-   * @param patienceMs how long to wait
-   */
+  /** Withdraws addresses at once, for as long as somebody waits; whatever is left over then goes on by itself. */
   async withdraw(addresses: readonly string[], patienceMs: number): Promise<void> {
     for (const address of addresses) this.#queue.add(address);
     const until = AbortSignal.timeout(patienceMs);
@@ -92,7 +88,7 @@ export class Withdrawals {
 
   /** Brings a slice up to date and waits a while for its gateways. @returns those that may still trust who left it */
   async #holders(egress: EgressReference, until: AbortSignal): Promise<readonly string[]> {
-    const { slices, view, asker } = this.#options;
+    const { slices, view, ask } = this.#options;
     const version = await slices.write(egress);
     if (version === undefined) return [];
     let names: readonly string[];
@@ -100,7 +96,7 @@ export class Withdrawals {
       const gateways = view.gateways(egress);
       const all = gateways.map(({ name }) => name);
       names = view.knowsGateways(egress)
-        ? (await holders(asker, gateways, version, until).catch(() => all)).map(
+        ? (await holders(ask, gateways, version, until).catch(() => all)).map(
             (name) => `${egress.namespace}/${name}`,
           )
         : [`any of Egress ${egressKey(egress)}, whose Service is not known`];

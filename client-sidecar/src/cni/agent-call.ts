@@ -1,6 +1,6 @@
 import { CniError, CniErrorCode } from "./error.ts";
 import { host } from "./host.ts";
-import { isObject } from "./json.ts";
+import { isObject, parseJson } from "./json.ts";
 import type { AgentReply, AgentRequest } from "./protocol.ts";
 
 /**
@@ -18,23 +18,11 @@ export function callAgent(socketPath: string, request: AgentRequest, timeoutMs: 
 
 /** @throws CniError for what is no reply */
 export function parseReply(line: string): AgentReply {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch (cause) {
-    throw new CniError(
-      CniErrorCode.decodingFailure,
-      `the node agent's answer is not JSON: ${line}`,
-      undefined,
-      {
-        cause,
-      },
-    );
-  }
+  const value = parseJson(line, () => `the node agent's answer is not JSON: ${line}`);
   if (isObject(value) && value.ok === true) return { ok: true };
   if (isObject(value) && typeof value.code === "number" && typeof value.message === "string") {
     const { code, message, details } = value;
-    return typeof details === "string" ? { ok: false, code, message, details } : { ok: false, code, message };
+    return { ok: false, code, message, details: typeof details === "string" ? details : undefined };
   }
   throw new CniError(CniErrorCode.decodingFailure, `the node agent's answer is malformed: ${line}`);
 }

@@ -4,7 +4,7 @@ import type { Annotations } from "../client/opt-in.ts";
 import type { Attachment } from "../records/schema.ts";
 import { podAddresses } from "./address.ts";
 import { CniError, CniErrorCode, messageOf } from "./error.ts";
-import { isObject, type JsonObject } from "./json.ts";
+import { isObject, type JsonObject, parseJson } from "./json.ts";
 import { isName, NAME_RULE } from "./name.ts";
 import { resultAs } from "./result.ts";
 import { CURRENT_VERSION } from "./version.ts";
@@ -16,15 +16,8 @@ export const ANNOTATIONS_CAPABILITY = "io.kubernetes.cri.pod-annotations";
  * @throws CniError 6 when stdin is no JSON object
  */
 export function parseConfiguration(stdin: string): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(stdin);
-  } catch (cause) {
-    throw new CniError(
-      CniErrorCode.decodingFailure,
-      `the network configuration on stdin is not JSON: ${messageOf(cause)}`,
-    );
-  }
+  const complaint = (cause: unknown) => `the network configuration on stdin is not JSON: ${messageOf(cause)}`;
+  const value = parseJson(stdin, complaint);
   if (isObject(value)) return value;
   throw new CniError(CniErrorCode.decodingFailure, "the network configuration on stdin is no JSON object");
 }
@@ -59,17 +52,16 @@ export function networkName(configuration: JsonObject): string {
   );
 }
 
-/** A result of the plugins before this one, and the pod's addresses in it. */
-export interface PreviousResult {
-  readonly value: JsonObject;
-  readonly addresses: readonly string[];
-}
-
 /**
- * @returns the result in the version of the configuration
+ * The result of the plugins before this one.
+ *
+ * @returns the result in the version of the configuration, and the pod's addresses in it
  * @throws CniError 7 when prevResult is missing or malformed, 1 when it is of a version that is not supported
  */
-export function previousResult(configuration: JsonObject): PreviousResult {
+export function previousResult(configuration: JsonObject): {
+  readonly value: JsonObject;
+  readonly addresses: readonly string[];
+} {
   const value = configuration.prevResult;
   if (!isObject(value)) {
     throw new CniError(
@@ -106,15 +98,14 @@ export function podAnnotations(configuration: JsonObject): Annotations | undefin
   );
 }
 
-/** An attachment to the network of a configuration. */
-export type AttachmentToNetwork = Pick<Attachment, "containerId" | "ifname">;
-
 /**
  * The attachments to this network that GC is to keep.
  *
  * @throws CniError 7 when they are missing or malformed: nothing is removed on a guess
  */
-export function validAttachments(configuration: JsonObject): readonly AttachmentToNetwork[] {
+export function validAttachments(
+  configuration: JsonObject,
+): readonly Pick<Attachment, "containerId" | "ifname">[] {
   const key = "cni.dev/valid-attachments";
   // Go writes a list that was never made as null: a network without attachments.
   const list = configuration[key] === null ? [] : configuration[key];

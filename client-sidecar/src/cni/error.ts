@@ -1,3 +1,5 @@
+import type { ClientError, RefusalReason } from "../client/error.ts";
+
 /** Error codes of the CNI specification 1.1, section 5 "Error", and those of this plugin (100 and above). */
 export const CniErrorCode = {
   incompatibleVersion: 1,
@@ -36,4 +38,19 @@ export class CniError extends Error {
 /** What was thrown, in its own words. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Those that have a code of their own. */
+const CODES: Readonly<Partial<Record<RefusalReason, number>>> = {
+  "attached-already": CniErrorCode.invalidEnvironment,
+  differs: CniErrorCode.differs,
+};
+
+/** An error of the core as the container runtime sees it. */
+export function cniErrorOf({ code, message, retryable, remedy }: ClientError): CniError {
+  return new CniError(
+    CODES[code] ?? (retryable ? CniErrorCode.tryAgainLater : CniErrorCode.invalidPod),
+    message,
+    remedy,
+  );
 }

@@ -1,9 +1,19 @@
 /** One execution as the container runtime starts it: configuration on stdin, a result or an error on stdout. */
 
 import { NODE_LOCATIONS, type StateLocations } from "../records/state-folder.ts";
+import { parseConfiguration } from "./configuration.ts";
 import { CniError, CniErrorCode, messageOf } from "./error.ts";
 import { host } from "./host.ts";
-import { errorOutcome, type Outcome, runPlugin } from "./plugin.ts";
+import { type Command, parseCommand } from "./invocation.ts";
+import type { JsonObject } from "./json.ts";
+import { Plugin } from "./plugin.ts";
+import { CURRENT_VERSION } from "./version.ts";
+
+/** What the runtime sees of one execution. */
+interface Outcome {
+  readonly exitCode: 0 | 1;
+  readonly stdout: string;
+}
 
 /**
  * Reads, runs the plugin, writes and ends the process.
@@ -17,11 +27,44 @@ export function execute(locations: StateLocations = NODE_LOCATIONS): void {
 }
 
 function outcome(locations: StateLocations): Outcome {
-  let stdin: string;
+  let version: string = CURRENT_VERSION;
   try {
-    stdin = host.readStdin();
+    const stdin = readStdin();
+    const command = parseCommand(host.environment);
+    const configuration = readConfiguration(command, stdin);
+    const stated = configuration.cniVersion;
+    if (typeof stated === "string") version = stated;
+    const result = new Plugin(host.environment, configuration, locations).run(command);
+    return { exitCode: 0, stdout: result === undefined ? "" : `${JSON.stringify(result)}\n` };
   } catch (error) {
-    return errorOutcome(new CniError(CniErrorCode.ioFailure, messageOf(error)));
+    return { exitCode: 1, stdout: `${JSON.stringify(errorResult(error, version))}\n` };
   }
-  return runPlugin(host.environment, stdin, locations);
+}
+
+function readStdin(): string {
+  try {
+    return host.readStdin();
+  } catch (error) {
+    throw new CniError(CniErrorCode.ioFailure, messageOf(error));
+  }
+}
+
+/** DEL needs nothing from it but the network's name, where it is there, and must not fail for it. */
+function readConfiguration(command: Command, stdin: string): JsonObject {
+  try {
+    return parseConfiguration(stdin);
+  } catch (error) {
+    if (command === "DEL" || (command === "VERSION" && stdin.trim() === "")) return {};
+    throw error;
+  }
+}
+
+/** @param cniVersion of the configuration, where it was understood so far */
+function errorResult(error: unknown, cniVersion: string): JsonObject {
+  const known =
+    error instanceof CniError
+      ? error
+      : new CniError(CniErrorCode.ioFailure, `unexpected failure of the plugin: ${messageOf(error)}`);
+  const { code, message: msg, details } = known;
+  return { cniVersion, code, msg, details };
 }

@@ -27,38 +27,34 @@ export function parseCommand(environment: Environment): Command {
   );
 }
 
-/**
- * @throws CniError 4 when CNI_CONTAINERID is missing or malformed; the id is used as a file's name
- */
+/** @throws CniError 4 when CNI_CONTAINERID is missing or malformed; the id is used as a file's name */
 export function parseContainerId(environment: Environment): string {
-  const id = environment.CNI_CONTAINERID ?? "";
-  if (isName(id)) return id;
-  throw new CniError(CniErrorCode.invalidEnvironment, `CNI_CONTAINERID is "${id}"; ${NAME_RULE}`);
+  return parameter(environment, "CNI_CONTAINERID", isName, NAME_RULE);
 }
 
-/**
- * @throws CniError 4 when CNI_IFNAME is missing or is no name of an interface
- */
+/** @throws CniError 4 when CNI_IFNAME is missing or is no name of an interface */
 export function parseIfname(environment: Environment): string {
-  const name = environment.CNI_IFNAME ?? "";
-  const valid = /^[^\s/:]+$/.test(name) && name.length <= MAX_IFNAME_LENGTH && name !== "." && name !== "..";
-  if (valid) return name;
-  throw new CniError(
-    CniErrorCode.invalidEnvironment,
-    `CNI_IFNAME is "${name}"; it must be the name of an interface, at most ${MAX_IFNAME_LENGTH} characters`,
-  );
+  const rule = `it must be the name of an interface, at most ${MAX_IFNAME_LENGTH} characters`;
+  const isIfname = (name: string) =>
+    /^[^\s/:]+$/.test(name) && name.length <= MAX_IFNAME_LENGTH && name !== "." && name !== "..";
+  return parameter(environment, "CNI_IFNAME", isIfname, rule);
 }
 
-/**
- * @throws CniError 4 when CNI_NETNS is missing or not absolute
- */
+/** @throws CniError 4 when CNI_NETNS is missing or not absolute */
 export function parseNetns(environment: Environment): string {
-  const path = environment.CNI_NETNS ?? "";
-  if (path.startsWith("/")) return path;
-  throw new CniError(
-    CniErrorCode.invalidEnvironment,
-    `CNI_NETNS is "${path}"; it must be the absolute path of a network namespace`,
-  );
+  const rule = "it must be the absolute path of a network namespace";
+  return parameter(environment, "CNI_NETNS", (path) => path.startsWith("/"), rule);
+}
+
+function parameter(
+  environment: Environment,
+  name: string,
+  isValid: (text: string) => boolean,
+  rule: string,
+): string {
+  const text = environment[name] ?? "";
+  if (isValid(text)) return text;
+  throw new CniError(CniErrorCode.invalidEnvironment, `${name} is "${text}"; ${rule}`);
 }
 
 /**

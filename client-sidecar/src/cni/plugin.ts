@@ -13,26 +13,23 @@ import { callAgent } from "./agent-call.ts";
 import {
   configurationVersion,
   networkName,
-  parseConfiguration,
   podAnnotations,
   previousResult,
   validAttachments,
 } from "./configuration.ts";
-import { CniError, CniErrorCode, messageOf } from "./error.ts";
+import { CniError, CniErrorCode, cniErrorOf, messageOf } from "./error.ts";
 import { host } from "./host.ts";
 import {
   assertPath,
   type Command,
   type Environment,
-  parseCommand,
   parseContainerId,
   parseIfname,
   parseNetns,
   parsePod,
 } from "./invocation.ts";
 import type { JsonObject } from "./json.ts";
-import type { AddRequest, AgentRequest } from "./protocol.ts";
-import { cniErrorOf } from "./refusal.ts";
+import type { AgentRequest } from "./protocol.ts";
 import { assertVersion, CURRENT_VERSION, SUPPORTED_VERSIONS } from "./version.ts";
 
 /** Above the agent's own deadline for gateways, below the two minutes that kubelet gives the runtime. */
@@ -45,49 +42,18 @@ const CHECK_TIMEOUT_MS = 10_000;
 /** The agent answers at once, or the pod starts without. */
 const MENTION_TIMEOUT_MS = 500;
 
-/** What the runtime sees of one execution. */
-export interface Outcome {
-  readonly exitCode: 0 | 1;
-  readonly stdout: string;
-}
-
-/**
- * One execution of the plugin, by the CNI specification 1.1 (https://www.cni.dev/docs/spec/).
- *
- * @param environment the CNI_* variables
- * @param stdin the network configuration
- * @param locations of the state shared with the agent, and of the agent's socket
- */
-export function runPlugin(environment: Environment, stdin: string, locations: StateLocations): Outcome {
-  let version: string = CURRENT_VERSION;
-  try {
-    const command = parseCommand(environment);
-    const configuration = readConfiguration(command, stdin);
-    const stated = configuration.cniVersion;
-    if (typeof stated === "string") version = stated;
-    const result = new Plugin(environment, configuration, locations).run(command);
-    return { exitCode: 0, stdout: result === undefined ? "" : `${JSON.stringify(result)}\n` };
-  } catch (error) {
-    return errorOutcome(error, version);
-  }
-}
-
-/** DEL needs nothing from it but the network's name, where it is there, and must not fail for it. */
-function readConfiguration(command: Command, stdin: string): JsonObject {
-  try {
-    return parseConfiguration(stdin);
-  } catch (error) {
-    if (command === "DEL" || (command === "VERSION" && stdin.trim() === "")) return {};
-    throw error;
-  }
-}
-
-class Plugin {
+/** One execution, by the CNI specification 1.1 (https://www.cni.dev/docs/spec/). */
+export class Plugin {
   readonly #environment: Environment;
   readonly #configuration: JsonObject;
   readonly #state: StateFolder;
   readonly #socketPath: string;
 
+  /**
+   * @param environment the CNI_* variables
+   * @param configuration of the network; DEL needs nothing from it but the network's name, where it is there
+   * @param locations of the state shared with the agent, and of the agent's socket
+   */
   constructor(environment: Environment, configuration: JsonObject, locations: StateLocations) {
     this.#environment = environment;
     this.#configuration = configuration;
@@ -95,9 +61,16 @@ class Plugin {
     this.#socketPath = `${locations.runDirectory}${AGENT_SOCKET.slice(RUN_DIRECTORY.length)}`;
   }
 
+  /**
+   * @returns what it says to the container runtime, where the command asks for it
+   * @throws CniError
+   */
   run(command: Command): JsonObject | undefined {
-    if (command === "VERSION") return this.#version();
-    if (command === "DEL") return this.#delete();
+    if (command === "VERSION") {
+      const { cniVersion = CURRENT_VERSION } = this.#configuration;
+      return { cniVersion, supportedVersions: SUPPORTED_VERSIONS };
+    }
+    if (command === "DEL") return this.#end(this.#records());
     assertVersion(configurationVersion(this.#configuration), command);
     const network = networkName(this.#configuration);
     switch (command) {
@@ -111,13 +84,6 @@ class Plugin {
       case "STATUS":
         return this.#status();
     }
-  }
-
-  #version(): JsonObject {
-    return {
-      cniVersion: this.#configuration.cniVersion ?? CURRENT_VERSION,
-      supportedVersions: SUPPORTED_VERSIONS,
-    };
   }
 
   #add(network: string): JsonObject {
@@ -143,7 +109,9 @@ class Plugin {
       );
     }
     const request = { operation: "add", network, containerId, netns, ifname, pod, addresses } as const;
-    this.#askForAdd(concerns === undefined ? request : { ...request, annotations: concerns });
+    const what = concerns === undefined ? "may be" : "is";
+    const why = `pod ${pod.namespace}/${pod.name} ${what} a client or gateway of an Egress`;
+    this.#ask(concerns === undefined ? request : { ...request, annotations: concerns }, ADD_TIMEOUT_MS, why);
     this.#mention(pod, annotations);
     return value;
   }
@@ -159,21 +127,8 @@ class Plugin {
     }
   }
 
-  #askForAdd(request: AddRequest): void {
-    const what = request.annotations === undefined ? "may be" : "is";
-    this.#ask(
-      request,
-      ADD_TIMEOUT_MS,
-      `pod ${podName(request.pod)} ${what} a client or gateway of an Egress`,
-    );
-  }
-
-  #delete(): undefined {
-    this.#end(this.#records());
-  }
-
   /** Where the agent does not do it, the records go, and the addresses stay out of use until it has withdrawn them. */
-  #end(records: readonly string[]): void {
+  #end(records: readonly string[]): undefined {
     if (records.length === 0) return;
     try {
       this.#call({ operation: "delete", records }, DELETE_TIMEOUT_MS);
@@ -285,22 +240,4 @@ function mayBeSame(a: Partial<Attachment>, b: Partial<Attachment>): boolean {
   return (["network", "containerId", "ifname"] as const).every(
     (key) => a[key] === undefined || b[key] === undefined || shortened(a[key]) === shortened(b[key]),
   );
-}
-
-/** @param cniVersion of the configuration, where it was understood so far */
-export function errorOutcome(error: unknown, cniVersion: string = CURRENT_VERSION): Outcome {
-  return { exitCode: 1, stdout: `${JSON.stringify(errorResult(error, cniVersion))}\n` };
-}
-
-function errorResult(error: unknown, cniVersion: string): JsonObject {
-  const known =
-    error instanceof CniError
-      ? error
-      : new CniError(CniErrorCode.ioFailure, `unexpected failure of the plugin: ${messageOf(error)}`);
-  const { code, message: msg, details } = known;
-  return details === undefined ? { cniVersion, code, msg } : { cniVersion, code, msg, details };
-}
-
-function podName(pod: PodReference): string {
-  return `${pod.namespace}/${pod.name}`;
 }

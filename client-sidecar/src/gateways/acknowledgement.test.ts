@@ -1,7 +1,7 @@
 import type { Clock } from "@egress-nat/kube";
 import { describe, expect, it } from "vitest";
 import { awaitAcknowledgement, holders } from "./acknowledgement.ts";
-import type { Answer, Asker } from "./health.ts";
+import type { Answer, Ask } from "./health.ts";
 import type { Gateway } from "./view.ts";
 
 const VERSION = { uid: "slice", generation: 7 };
@@ -25,14 +25,12 @@ function fakeClock(): Clock {
 }
 
 /** Gateways that answer as a script says, the last answer for ever. */
-function scripted(script: Readonly<Record<string, readonly Answer[]>>): Pick<Asker, "ask"> {
+function scripted(script: Readonly<Record<string, readonly Answer[]>>): Ask {
   const asked = new Map<string, number>();
-  return {
-    ask: async ({ name }) => {
-      const turn = asked.get(name) ?? 0;
-      asked.set(name, turn + 1);
-      return script[name]?.[turn] ?? script[name]?.at(-1) ?? "silent";
-    },
+  return async ({ name }) => {
+    const turn = asked.get(name) ?? 0;
+    asked.set(name, turn + 1);
+    return script[name]?.[turn] ?? script[name]?.at(-1) ?? "silent";
   };
 }
 
@@ -40,9 +38,9 @@ function wait(
   script: Readonly<Record<string, readonly Answer[]>>,
   gateways = Object.keys(script).map((n) => gateway(n)),
 ) {
-  const asker = scripted(script);
+  const ask = scripted(script);
   return awaitAcknowledgement({
-    ...{ asker, signal, version: VERSION, clock: fakeClock(), deadlineMs: 20_000 },
+    ...{ ask, signal, version: VERSION, clock: fakeClock(), deadlineMs: 20_000 },
     gateways: () => gateways,
   });
 }
@@ -97,7 +95,7 @@ describe("an address", () => {
     ["is held by a gateway whose program is down: its kernel trusts it", [crashing], "silent", ["crashing"]],
     ["is held by a gateway that is not ready and answers for it", [crashing], "behind", ["crashing"]],
   ])("%s", async (_, gateways, answer, held) => {
-    const asker = scripted(Object.fromEntries(gateways.map(({ name }) => [name, [answer]])));
-    expect(await holders(asker, gateways, VERSION, signal)).toEqual(held);
+    const ask = scripted(Object.fromEntries(gateways.map(({ name }) => [name, [answer]])));
+    expect(await holders(ask, gateways, VERSION, signal)).toEqual(held);
   });
 });

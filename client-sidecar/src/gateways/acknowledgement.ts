@@ -1,7 +1,7 @@
 /** Waiting until gateways have applied a slice. */
 
 import { type Clock, pause, systemClock } from "@egress-nat/kube";
-import type { Answer, Asker, SliceVersion } from "./health.ts";
+import type { Answer, Ask, SliceVersion } from "./health.ts";
 import { type Verdict, verdict } from "./verdict.ts";
 import type { Gateway } from "./view.ts";
 
@@ -9,7 +9,7 @@ const FIRST_POLL_MS = 10;
 const LAST_POLL_MS = 250;
 
 export interface WaitOptions {
-  readonly asker: Pick<Asker, "ask">;
+  readonly ask: Ask;
   /** The gateways of now: they may change while this waits. */
   readonly gateways: () => readonly Gateway[];
   readonly version: SliceVersion;
@@ -26,7 +26,7 @@ export interface WaitOptions {
 export async function awaitAcknowledgement(
   options: WaitOptions,
 ): Promise<Exclude<Verdict, { decision: "wait" }>> {
-  const { gateways, version, asker, deadlineMs, signal, clock = systemClock } = options;
+  const { gateways, version, ask, deadlineMs, signal, clock = systemClock } = options;
   const startedAt = clock.now();
   const heard = new Map<string, Answer>();
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LAST_POLL_MS)) {
@@ -34,7 +34,7 @@ export async function awaitAcknowledgement(
     await Promise.all(
       ready.map(async (gateway) => {
         if (heard.get(gateway.name) === "applied") return;
-        const answer = await asker.ask(gateway, version, signal);
+        const answer = await ask(gateway, version, signal);
         // Who has answered once is alive: one lost datagram must not leave it out.
         if (answer !== "silent" || !heard.has(gateway.name)) heard.set(gateway.name, answer);
       }),
@@ -56,13 +56,13 @@ export async function awaitAcknowledgement(
  * @throws the signal's reason
  */
 export async function holders(
-  asker: Pick<Asker, "ask">,
+  ask: Ask,
   gateways: readonly Gateway[],
   version: SliceVersion,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const answers = await Promise.all(
-    gateways.map(async (gateway) => ({ ...gateway, answer: await asker.ask(gateway, version, signal) })),
+    gateways.map(async (gateway) => ({ ...gateway, answer: await ask(gateway, version, signal) })),
   );
   signal.throwIfAborted();
   return answers.filter(({ answer }) => answer !== "applied").map(({ name }) => name);

@@ -6,25 +6,20 @@ import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
 import type { EgressView, Gateway, StoredEgress } from "./view.ts";
 
-/** The caches of {@link CachedEgressView}. */
 export interface ViewedStores {
   readonly egresses: Store<StoredEgress>;
   readonly endpointSlices: Store<EndpointSlice>;
   readonly clusterRanges: Store<ClusterRanges>;
 }
 
-/** An {@link EgressView} over caches that reflectors fill. */
 export class CachedEgressView implements EgressView {
-  readonly #egresses: Store<StoredEgress>;
-  readonly #endpointSlices: Store<EndpointSlice>;
-  readonly #clusterRanges: Store<ClusterRanges>;
+  readonly #stores: ViewedStores;
   /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
   #lastKnownRanges: readonly string[] | undefined;
 
-  constructor({ egresses, endpointSlices, clusterRanges }: ViewedStores) {
-    this.#egresses = egresses;
-    this.#endpointSlices = endpointSlices;
-    this.#clusterRanges = clusterRanges;
+  constructor(stores: ViewedStores) {
+    const { egresses, endpointSlices, clusterRanges } = stores;
+    this.#stores = stores;
     clusterRanges.onChange(({ type, object }) => {
       if (type !== "deleted") this.#lastKnownRanges = object.data?.ranges ?? this.#lastKnownRanges;
     });
@@ -33,7 +28,7 @@ export class CachedEgressView implements EgressView {
   }
 
   egress(reference: EgressReference): StoredEgress | undefined {
-    return this.#egresses.get(egressKey(reference));
+    return this.#stores.egresses.get(egressKey(reference));
   }
 
   gateways(reference: EgressReference): readonly Gateway[] {
@@ -46,12 +41,11 @@ export class CachedEgressView implements EgressView {
   }
 
   hasEgressIn(namespace: string): boolean {
-    return this.#egresses.byIndex("namespace", namespace).length > 0;
+    return this.#stores.egresses.byIndex("namespace", namespace).length > 0;
   }
 
-  /** How many Egresses are not understood. */
   get invalidEgresses(): number {
-    return this.#egresses.list().filter(isInvalid).length;
+    return this.#stores.egresses.list().filter(isInvalid).length;
   }
 
   get knowsClusterRanges(): boolean {
@@ -64,16 +58,16 @@ export class CachedEgressView implements EgressView {
   }
 
   onClusterRanges(listener: () => void): void {
-    this.#clusterRanges.onChange(listener);
+    this.#stores.clusterRanges.onChange(listener);
   }
 
   /** @param listener is told which Egress changed, in its spec, its status or its gateways */
   onChange(listener: (reference: EgressReference) => void): void {
-    this.#egresses.onChange(({ object }) => {
+    this.#stores.egresses.onChange(({ object }) => {
       const { namespace, name } = object.metadata;
       listener({ namespace, name });
     });
-    this.#endpointSlices.onChange(({ object, previous }) => {
+    this.#stores.endpointSlices.onChange(({ object, previous }) => {
       // The label holds the name itself: an Egress's name is never longer than a label may be.
       for (const { metadata } of [object, ...(previous === undefined ? [] : [previous])]) {
         const name = metadata.labels[EGRESS_LABEL];
@@ -88,7 +82,7 @@ export class CachedEgressView implements EgressView {
     // An Egress whose Service is still to be made has no gateways, although a Service of somebody else may have its name.
     if (egress !== undefined && uid === undefined && serviceIPs.length === 0) return [];
     // An operator that is older than this agent does not say which Service it is, but its name.
-    const slices = this.#endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`);
+    const slices = this.#stores.endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`);
     return slices.filter((slice) => isOfService(slice, { name, uid }));
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Answer, Asker } from "./health.ts";
+import { type Answer, askBy } from "./health.ts";
 import type { Gateway } from "./view.ts";
 
 const signal = new AbortController().signal;
@@ -10,7 +10,7 @@ function gateway(addresses: readonly string[] = ["192.0.2.1"]): Gateway {
 
 describe("an answer", () => {
   const answerOf = (values: Map<string, string> | undefined, generation: number | undefined) =>
-    new Asker({ prober: { probe: async () => values } }).ask(gateway(), { uid: "slice", generation }, signal);
+    askBy({ probe: async () => values })(gateway(), { uid: "slice", generation }, signal);
 
   it.each<[Map<string, string> | undefined, number | undefined, Answer]>([
     [new Map([["slice", "7"]]), 7, "applied"],
@@ -27,8 +27,6 @@ describe("an answer", () => {
   it("of either family is enough", async () => {
     const probe = async (address: string) => (address.includes(":") ? new Map([["slice", "7"]]) : undefined);
     const dualStack = gateway(["192.0.2.1", "2001:db8::1"]);
-    expect(
-      await new Asker({ prober: { probe } }).ask(dualStack, { uid: "slice", generation: 7 }, signal),
-    ).toBe("applied");
+    expect(await askBy({ probe })(dualStack, { uid: "slice", generation: 7 }, signal)).toBe("applied");
   });
 });

@@ -17,35 +17,27 @@ export interface SliceVersion {
 /** What one gateway says of one slice. */
 export type Answer = "applied" | "behind" | "silent";
 
-export interface AskerOptions {
-  readonly prober: Pick<HeartbeatProber, "probe">;
-  readonly port?: number;
-}
+/** Asks one gateway whether it has applied a slice. */
+export type Ask = (gateway: Gateway, version: SliceVersion, signal: AbortSignal) => Promise<Answer>;
 
-/** Asks gateways over the heartbeat which slices they have applied. */
-export class Asker {
-  readonly #prober: Pick<HeartbeatProber, "probe">;
-  readonly #port: number;
-
-  constructor({ prober, port = HEARTBEAT_PORT }: AskerOptions) {
-    this.#prober = prober;
-    this.#port = port;
-  }
-
-  async ask({ addresses }: Gateway, version: SliceVersion, signal: AbortSignal): Promise<Answer> {
+/**
+ * Asks over the heartbeat.
+ *
+ * @param port UDP port of the gateways
+ */
+export function askBy(prober: Pick<HeartbeatProber, "probe">, port: number = HEARTBEAT_PORT): Ask {
+  return async ({ addresses }, version, signal) => {
     // The node may have a route to the gateway in one family only.
     const answers = addresses.map(async (address) => {
-      const values = await this.#prober.probe(address, this.#port, [version.uid], {
-        timeoutMs: PROBE_TIMEOUT_MS,
-        signal,
-      });
+      const options = { timeoutMs: PROBE_TIMEOUT_MS, signal };
+      const values = await prober.probe(address, port, [version.uid], options);
       if (values === undefined) throw new Error("no answer");
       return values;
     });
     const values = await Promise.any(answers).catch(() => undefined);
     if (values === undefined) return "silent";
     return hasApplied(values.get(version.uid), version) ? "applied" : "behind";
-  }
+  };
 }
 
 /** A gateway that does not know a slice trusts none of its clients. */

@@ -5,9 +5,6 @@ import type { Answer } from "./health.ts";
 /** After so long without an answer a gateway holds up nobody, if another one has acknowledged. */
 const SILENCE_MS = 2_000;
 
-/** What each ready gateway has said, by its name. */
-export type Answers = ReadonlyMap<string, Answer>;
-
 export type Verdict =
   /** Each gateway that answers has applied the slice, and at least one has. */
   | { readonly decision: "start"; readonly leftOut: readonly string[] }
@@ -20,10 +17,15 @@ export type Verdict =
     };
 
 /**
+ * @param answers what each ready gateway has said, by its name
  * @param elapsedMs since the slice was written
  * @param deadlineMs after which nobody waits any more
  */
-export function verdict(answers: Answers, elapsedMs: number, deadlineMs: number): Verdict {
+export function verdict(
+  answers: ReadonlyMap<string, Answer>,
+  elapsedMs: number,
+  deadlineMs: number,
+): Verdict {
   const named = (answer: Answer) => [...answers.keys()].filter((name) => answers.get(name) === answer);
   const [applied, behind, silent] = [named("applied"), named("behind"), named("silent")];
   const isPatient = silent.length > 0 && elapsedMs < Math.min(SILENCE_MS, deadlineMs);

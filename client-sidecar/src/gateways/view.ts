@@ -22,7 +22,6 @@ export type StoredEgress = EgressFacts | InvalidEgress;
 
 export const parseStoredEgress: (raw: unknown) => StoredEgress = orInvalid(EgressFacts);
 
-/** One gateway pod. */
 export interface Gateway {
   readonly name: string;
   readonly addresses: readonly string[];

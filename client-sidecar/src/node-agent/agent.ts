@@ -4,43 +4,38 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { AGENT_SOCKET, EgressClientSlice, RUN_DIRECTORY, SLICE_RESOURCE } from "@egress-nat/crds";
 import type { HeartbeatProber } from "@egress-nat/founat";
-import { pause, ResourceClient, type Transport } from "@egress-nat/kube";
-import type { Check, Logger } from "@egress-nat/program";
+import { pause, ResourceClient } from "@egress-nat/kube";
+import type { Check } from "@egress-nat/program";
 import type { Registry } from "prom-client";
 import { Adder } from "../client/adder.ts";
 import { DriftWatch } from "../client/drift-watch.ts";
 import { Leftovers } from "../client/leftovers.ts";
-import { Lives } from "../client/lives.ts";
-import { ClientMetrics } from "../client/metrics.ts";
+import { livesOf } from "../client/lives.ts";
+import { type ClientMetrics, clientMetrics } from "../client/metrics.ts";
 import type { PodNetworks } from "../client/networks.ts";
 import type { RecordPodEvent } from "../client/pod.ts";
 import { Reapplier } from "../client/reapplier.ts";
 import { ClientRegistry } from "../client/registry.ts";
 import { Withdrawals } from "../client/withdrawals.ts";
-import { Asker } from "../gateways/health.ts";
+import { askBy } from "../gateways/health.ts";
 import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
 import { NODE_LOCATIONS, type StateLocations } from "../records/state-folder.ts";
 import { Tombstones } from "../records/tombstones.ts";
 import { egressOf, SliceKeeper } from "../slices/keeper.ts";
 import { SliceWriter } from "../slices/writer.ts";
-import { ClusterCache } from "./cluster-cache.ts";
+import { ClusterCache, type ClusterCacheOptions } from "./cluster-cache.ts";
 import { podLookup } from "./pod-lookup.ts";
 import { RequestHandler } from "./requests.ts";
 import { AgentServer } from "./socket.ts";
 
 const SWEEP_MS = 15_000;
 
-export interface AgentOptions {
-  readonly nodeName: string;
-  /** Namespace of the product. */
-  readonly namespace: string;
-  readonly transport: Transport;
+export interface AgentOptions extends ClusterCacheOptions {
   readonly networks: PodNetworks;
   readonly prober: Pick<HeartbeatProber, "probe">;
   readonly recordEvent: RecordPodEvent;
   readonly metrics: Registry;
-  readonly logger: Logger;
   /** The node's but in tests. */
   readonly locations?: StateLocations;
   /** UDP port of the gateways' heartbeat, where it is not the usual one. */
@@ -51,88 +46,41 @@ export interface AgentOptions {
 
 /** Serves the CNI plugin, and keeps this node's clients and slices as the API wants them. */
 export class Agent {
-  readonly #logger: Logger;
-  readonly #locations: StateLocations;
+  readonly #options: Required<Pick<AgentOptions, "locations" | "logger">>;
   readonly #cache: ClusterCache;
-  readonly #registry: ClientRegistry;
-  readonly #withdrawals: Withdrawals;
-  readonly #leftovers: Leftovers;
-  readonly #reapplier: Reapplier;
-  readonly #driftWatch: DriftWatch;
-  readonly #keeper: SliceKeeper;
-  readonly #requests: RequestHandler;
+  readonly #parts: ReturnType<typeof partsOf>;
   readonly #started = Promise.withResolvers<void>();
   #isStarted = false;
 
   constructor(options: AgentOptions) {
-    const { transport, nodeName, namespace, networks, logger, prober } = options;
-    const { locations = NODE_LOCATIONS, heartbeatPort: port, acknowledgeDeadlineMs, recordEvent } = options;
-    this.#logger = logger;
-    this.#locations = locations;
-    this.#cache = new ClusterCache({ transport, nodeName, namespace, logger });
-    const cache = this.#cache;
-    const { view } = cache;
-    const state = new NodeState(locations);
-    const registry = new ClientRegistry(state, logger);
-    this.#registry = registry;
-    const tombstones = new Tombstones(state, logger);
-    const metrics = new ClientMetrics(options.metrics, {
-      clients: () => registry.size,
-      tombstones: () => tombstones.addresses().length,
-      invalidEgresses: () => view.invalidEgresses,
-      driftWatchUp: () => (this.#driftWatch.check.ok ? 1 : 0),
-    });
-    const writer = new SliceWriter({
-      client: new ResourceClient(transport, SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw)),
-      nodeName,
-      clientsOf: (reference) => registry.ofEgress(reference),
-      egress: (reference) => view.egress(reference),
-      seen: (reference) => cache.slice(reference),
-    });
-    const asker = new Asker(port === undefined ? { prober } : { prober, port });
-    const withdrawals = new Withdrawals({ tombstones, registry, slices: writer, view, asker, logger });
-    this.#withdrawals = withdrawals;
-    const leftovers = new Leftovers({ registry, networks, logger });
-    this.#leftovers = leftovers;
-    const lives = new Lives({ registry, networks, leftovers, withdrawals, logger });
-    const shared = { registry, view, networks, withdrawals, lives, recordEvent, metrics, logger };
-    this.#reapplier = new Reapplier(shared);
-    // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
-    const added = {
-      values: () => registry.values().filter((one) => !registry.isAdding(recordId(one))),
-    };
-    this.#driftWatch = new DriftWatch({ ...shared, registry: added, reapplier: this.#reapplier });
-    this.#keeper = new SliceKeeper({ tombstones, registry, writer, logger });
-    const adder = new Adder({
-      ...{ ...shared, state, slices: writer, asker },
-      lookUpPod: podLookup(transport),
-      reapply: (containerId) => this.#reapplier.reapply(containerId),
-      ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
-    });
-    this.#requests = new RequestHandler({ ...shared, adder, started: this.#started.promise });
+    const { locations = NODE_LOCATIONS, logger } = options;
+    this.#options = { locations, logger };
+    this.#cache = new ClusterCache(options);
+    this.#parts = partsOf({ ...options, locations }, this.#cache, this.#started.promise);
   }
 
   /** Whether it knows what it needs to serve clients. */
   get check(): Check {
-    return this.#isStarted ? this.#driftWatch.check : { ok: false, reasons: this.#cache.missing };
+    return this.#isStarted ? this.#parts.driftWatch.check : { ok: false, reasons: this.#cache.missing };
   }
 
   /** Runs until the signal is aborted. Clients go on as they are. */
   async run(signal: AbortSignal): Promise<void> {
+    const { registry, requests } = this.#parts;
+    const { locations, logger } = this.#options;
     // A hostPath volume is made readable for all; what is in here, and the socket, is for root alone.
-    const { runDirectory, stateDirectory } = this.#locations;
-    for (const directory of [runDirectory, stateDirectory]) {
+    for (const directory of [locations.runDirectory, locations.stateDirectory]) {
       mkdirSync(directory, { recursive: true });
       chmodSync(directory, 0o700);
     }
-    this.#registry.load();
+    registry.load();
     const server = new AgentServer({
-      socketPath: join(runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length)),
-      handler: (request, ended) => this.#requests.handle(request, AbortSignal.any([ended, signal])),
-      logger: this.#logger,
+      socketPath: join(locations.runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length)),
+      handler: (request, ended) => requests.handle(request, AbortSignal.any([ended, signal])),
+      logger,
     });
     await server.start();
-    this.#logger.info({ clients: this.#registry.size }, "serving the CNI plugin");
+    logger.info({ clients: registry.size }, "serving the CNI plugin");
     try {
       await Promise.all([this.#cache.run(signal), this.#work(signal)]);
     } finally {
@@ -142,39 +90,77 @@ export class Agent {
 
   /** Nothing is decided before all that it is decided by is known: an Egress not yet read is not one that is gone. */
   async #work(signal: AbortSignal): Promise<void> {
+    const { registry, reapplier, driftWatch, keeper, withdrawals, leftovers } = this.#parts;
     await this.#cache.whenKnown(signal).catch(() => undefined);
     if (signal.aborted) return;
-    this.#keeper.buryStrays(this.#cache.slices.list());
+    keeper.buryStrays(this.#cache.slices.list());
     this.#follow();
     this.#isStarted = true;
     this.#started.resolve();
-    this.#logger.info({ clients: this.#registry.size }, "started");
-    await Promise.all([
-      this.#reapplier.run(signal),
-      this.#driftWatch.run(signal),
-      this.#keeper.run(signal),
-      this.#withdrawals.run(signal),
-      this.#leftovers.run(signal),
-      this.#sweep(signal),
-    ]);
+    this.#options.logger.info({ clients: registry.size }, "started");
+    const running = [reapplier, driftWatch, keeper, withdrawals, leftovers].map((part) => part.run(signal));
+    await Promise.all([...running, this.#sweep(signal)]);
   }
 
   /** From now on every change has its effect; what is already here has its own once. */
   #follow(): void {
     const { view, slices } = this.#cache;
+    const { registry, reapplier, keeper } = this.#parts;
     view.onChange((reference) => {
-      this.#reapplier.reapplyClientsOf(reference);
-      this.#keeper.inspect(reference);
+      reapplier.reapplyClientsOf(reference);
+      keeper.inspect(reference);
     });
-    view.onClusterRanges(() => this.#reapplier.reapplyAll());
-    slices.onChange(({ object }) => this.#keeper.inspect(egressOf(object)));
-    this.#reapplier.reapplyAll();
-    const recorded = this.#registry.values().flatMap(({ egresses }) => egresses);
-    for (const reference of [...slices.list().map(egressOf), ...recorded]) this.#keeper.inspect(reference);
+    view.onClusterRanges(() => reapplier.reapplyAll());
+    slices.onChange(({ object }) => keeper.inspect(egressOf(object)));
+    reapplier.reapplyAll();
+    const recorded = registry.values().flatMap(({ egresses }) => egresses);
+    for (const reference of [...slices.list().map(egressOf), ...recorded]) keeper.inspect(reference);
   }
 
   async #sweep(signal: AbortSignal): Promise<void> {
-    do await this.#reapplier.sweep();
+    do await this.#parts.reapplier.sweep();
     while (await pause(SWEEP_MS, signal));
   }
+}
+
+/** @param started resolves when the agent knows the cluster */
+function partsOf(
+  options: AgentOptions & { readonly locations: StateLocations },
+  cache: ClusterCache,
+  started: Promise<void>,
+) {
+  const { transport, nodeName, networks, logger, recordEvent, acknowledgeDeadlineMs } = options;
+  const { view } = cache;
+  const state = new NodeState(options.locations);
+  const registry = new ClientRegistry(state, logger);
+  const tombstones = new Tombstones(state, logger);
+  const metrics: ClientMetrics = clientMetrics(options.metrics, {
+    clients: () => registry.size,
+    tombstones: () => tombstones.addresses().length,
+    invalidEgresses: () => view.invalidEgresses,
+    driftWatchUp: () => (driftWatch.check.ok ? 1 : 0),
+  });
+  const writer = new SliceWriter({
+    client: new ResourceClient(transport, SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw)),
+    ...{ nodeName, registry, view },
+    seen: (reference) => cache.slice(reference),
+  });
+  const ask = askBy(options.prober, options.heartbeatPort);
+  const withdrawals = new Withdrawals({ tombstones, registry, slices: writer, view, ask, logger });
+  const leftovers = new Leftovers({ registry, networks, logger });
+  const lives = livesOf({ registry, networks, leftovers, withdrawals, logger });
+  const shared = { registry, view, networks, withdrawals, lives, recordEvent, metrics, logger };
+  const reapplier = new Reapplier(shared);
+  // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
+  const added = { values: () => registry.values().filter((one) => !registry.isAdding(recordId(one))) };
+  const driftWatch = new DriftWatch({ ...shared, registry: added, reapplier });
+  const keeper = new SliceKeeper({ tombstones, registry, writer, logger });
+  const adder = new Adder({
+    ...{ ...shared, state, slices: writer, ask },
+    lookUpPod: podLookup(transport),
+    reapply: (record) => reapplier.reapply(record),
+    ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
+  });
+  const requests = new RequestHandler({ ...shared, adder, started });
+  return { registry, reapplier, driftWatch, keeper, withdrawals, leftovers, requests };
 }

@@ -4,8 +4,7 @@ import { FounatError } from "@egress-nat/founat";
 import { KubeError } from "@egress-nat/kube";
 import { ClientError } from "../client/error.ts";
 import type { PodReference } from "../client/pod.ts";
-import { CniError, CniErrorCode } from "../cni/error.ts";
-import { cniErrorOf } from "../cni/refusal.ts";
+import { CniError, CniErrorCode, cniErrorOf } from "../cni/error.ts";
 
 /**
  * @param pod that the failure keeps from starting

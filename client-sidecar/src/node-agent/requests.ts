@@ -1,6 +1,6 @@
 /** What the CNI plugin asks of the agent. */
 
-import { pause } from "@egress-nat/kube";
+import { abortable } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { Adder } from "../client/adder.ts";
 import { checkClient } from "../client/check.ts";
@@ -28,7 +28,7 @@ export interface RequestHandlerOptions {
   readonly started: Promise<void>;
   readonly adder: Pick<Adder, "add">;
   readonly registry: Pick<ClientRegistry, "get" | "owner">;
-  readonly lives: Pick<Lives, "happened">;
+  readonly lives: Lives;
   readonly withdrawals: Pick<Withdrawals, "withdraw">;
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "check">;
@@ -101,15 +101,13 @@ export class RequestHandler {
   }
 
   async #awaitStart(signal: AbortSignal): Promise<void> {
-    const cancel = new AbortController();
-    const patience = pause(START_PATIENCE_MS, AbortSignal.any([signal, cancel.signal])).then(() => false);
-    const started = await Promise.race([this.#options.started.then(() => true), patience]);
-    cancel.abort();
-    if (started) return;
-    throw new CniError(
-      CniErrorCode.tryAgainLater,
-      "the node agent has not read the state of the cluster yet",
-      "it has just started, the API server does not answer, or no operator runs: kubectl describe of the agent's pod says which",
-    );
+    const patience = AbortSignal.any([signal, AbortSignal.timeout(START_PATIENCE_MS)]);
+    await abortable(this.#options.started, patience).catch(() => {
+      throw new CniError(
+        CniErrorCode.tryAgainLater,
+        "the node agent has not read the state of the cluster yet",
+        "it has just started, the API server does not answer, or no operator runs: kubectl describe of the agent's pod says which",
+      );
+    });
   }
 }

@@ -15,10 +15,10 @@ import { createRegistry, HealthServer, type ProgramContext, parseEnvironment } f
 import type { RecordPodEvent } from "../client/pod.ts";
 import { Agent } from "./agent.ts";
 import { AgentEnvironment } from "./environment.ts";
-import { Binary } from "./installer/binary.ts";
+import { installBinary } from "./installer/binary.ts";
 import { ConfigurationDirectory } from "./installer/configuration-directory.ts";
 import { Installer } from "./installer/installer.ts";
-import { InstallerMetrics } from "./installer/metrics.ts";
+import { installerMetrics } from "./installer/metrics.ts";
 import { nodeEvents } from "./installer/node-events.ts";
 import { KernelPodNetworks } from "./netns.ts";
 import { removeStartupTaint, TaintedNode } from "./startup-taint.ts";
@@ -51,11 +51,11 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
     ...{ transport, prober, recordEvent, logger },
   });
   const installer = new Installer({
-    binary: new Binary(PLUGIN, join(environment.CNI_BIN_DIR, CNI_PLUGIN)),
+    installBinary: () => installBinary(PLUGIN, join(environment.CNI_BIN_DIR, CNI_PLUGIN)),
     configuration: new ConfigurationDirectory(environment.CNI_CONF_DIR),
     directories: [environment.CNI_BIN_DIR, environment.CNI_CONF_DIR],
     recordEvent: nodeEvents(events, environment.NODE_NAME),
-    metrics: new InstallerMetrics(registry),
+    metrics: installerMetrics(registry),
     logger,
   });
   const ready = () => {

@@ -6,8 +6,8 @@ import { text } from "node:stream/consumers";
 import { createLogger } from "@egress-nat/program";
 import { FUZZ_TIMEOUT_MS, fuzzBytes } from "@egress-nat/test/fuzz/bytes";
 import { expect, test } from "vitest";
+import { AgentRequest } from "../cni/protocol.ts";
 import { addRequest } from "../testing/add-request.ts";
-import { AgentRequestSchema } from "./protocol.ts";
 import { AgentServer } from "./socket.ts";
 
 const NEWLINE = 0x0a;
@@ -25,7 +25,7 @@ test("any line is a request, or gets the answer that it is none", {
   const socketPath = join(folder, "agent.sock");
   const server = new AgentServer({
     socketPath,
-    handler: async (request) => void AgentRequestSchema.parse(request),
+    handler: async (request) => void AgentRequest.parse(request),
     logger: createLogger({ name: "test", level: "silent" }),
   });
   await server.start();

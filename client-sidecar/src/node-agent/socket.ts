@@ -1,11 +1,11 @@
 /** The unix socket on which the CNI plugin reaches the agent. */
 
+import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Logger } from "@egress-nat/program";
-import { CniError, CniErrorCode } from "../cni/error.ts";
-import type { AgentReply, AgentRequest } from "../cni/protocol.ts";
-import { AgentRequestSchema } from "./protocol.ts";
+import { CniError, CniErrorCode, messageOf } from "../cni/error.ts";
+import { type AgentReply, AgentRequest } from "../cni/protocol.ts";
 
 /** A pod's annotations are at most 256 KiB. */
 const MAX_REQUEST_LENGTH = 1 << 20;
@@ -38,9 +38,7 @@ export class AgentServer {
   async start(): Promise<void> {
     const { socketPath } = this.#options;
     rmSync(socketPath, { force: true });
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#server.once("error", reject).listen(socketPath, resolve);
-    await promise;
+    await once(this.#server.listen(socketPath), "listening");
     this.#server.on("error", (err) => this.#options.logger.warn({ err }, "cannot accept a connection"));
     chmodSync(socketPath, 0o600);
   }
@@ -48,10 +46,9 @@ export class AgentServer {
   /** Ends at once: who waits for an answer is told by the broken connection, and tries again. */
   async close(): Promise<void> {
     if (!this.#server.listening) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#server.close(() => resolve());
+    const closed = once(this.#server.close(), "close");
     for (const socket of this.#sockets) socket.destroy();
-    await promise;
+    await closed;
   }
 
   async #serve(socket: Socket): Promise<void> {
@@ -100,7 +97,7 @@ function concerned(request: AgentRequest): object {
 
 function parseRequest(line: string, logger: Logger): AgentRequest | undefined {
   try {
-    return AgentRequestSchema.parse(JSON.parse(line));
+    return AgentRequest.parse(JSON.parse(line));
   } catch (err) {
     logger.warn({ err }, "cannot understand a request of the CNI plugin");
     return undefined;
@@ -136,13 +133,12 @@ function malformed(why: string): AgentReply {
 function failure(error: unknown): AgentReply {
   if (error instanceof CniError) {
     const { code, message, details } = error;
-    return details === undefined ? { ok: false, code, message } : { ok: false, code, message, details };
+    return { ok: false, code, message, details };
   }
-  const message = error instanceof Error ? error.message : String(error);
   return {
     ok: false,
     code: CniErrorCode.tryAgainLater,
-    message: `the node agent failed: ${message}`,
+    message: `the node agent failed: ${messageOf(error)}`,
     details: "the log of the node agent says more",
   };
 }

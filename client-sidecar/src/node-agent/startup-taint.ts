@@ -5,7 +5,6 @@ import { z } from "zod";
 /** Taints as far as they are compared; the rest of them is kept. */
 const Taint = z.looseObject({ key: z.string() });
 
-/** What is read of a Node. */
 export const TaintedNode = z.object({
   metadata: z.object({ name: z.string(), resourceVersion: z.string() }),
   spec: z.object({ taints: z.array(Taint).default([]) }),
@@ -15,7 +14,6 @@ export type TaintedNode = z.infer<typeof TaintedNode> & KubeObject;
 export interface StartupTaintOptions {
   readonly nodes: Pick<ResourceClient<TaintedNode>, "get" | "patch">;
   readonly nodeName: string;
-  /** Key of the taint. */
   readonly key: string;
   /** Whether clients may come to this node. */
   readonly ready: () => Check;

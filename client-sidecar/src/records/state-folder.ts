@@ -73,14 +73,12 @@ export class StateFolder {
     this.#files.remove(this.recordPath(id));
   }
 
-  /** Of all records. */
   recordIds(): readonly string[] {
     return this.#list(this.#clients)
       .filter((file) => file.endsWith(RECORD_SUFFIX))
       .map((file) => file.slice(0, -RECORD_SUFFIX.length));
   }
 
-  /** Of the records of one container. */
   recordIdsOf(containerId: string): readonly string[] {
     return this.recordIds().filter((id) => parseRecordId(id).containerId === shortened(containerId));
   }
@@ -95,7 +93,6 @@ export class StateFolder {
     return this.#files.exists(this.addressPath(address));
   }
 
-  /** All addresses that a gateway may trust. */
   trustedAddresses(): readonly string[] {
     return this.#list(this.#addresses);
   }

@@ -1,24 +1,16 @@
 /** The EgressClientSlice of one Egress and this node, computed from the node's client records. */
 
 import {
-  API_GROUP,
-  API_VERSION,
   EGRESS_LABEL,
   EGRESS_RESOURCE,
-  type EgressClientSlice,
   labelValue,
   NODE_LABEL,
-  SLICE_RESOURCE,
   type SliceClient,
   sliceName,
 } from "@egress-nat/crds";
+import { apiVersion } from "@egress-nat/kube";
 import type { StoredEgress } from "../gateways/view.ts";
 import type { ClientRecord } from "../records/schema.ts";
-
-/** An EgressClientSlice as the agent applies it. */
-export type DesiredSlice = Omit<EgressClientSlice, "metadata"> & {
-  readonly metadata: Omit<EgressClientSlice["metadata"], "uid" | "generation">;
-};
 
 /**
  * The entries of a slice: one per pod, in an order that does not depend on when they were computed. A pod has the
@@ -37,23 +29,15 @@ export function sliceClients(records: Iterable<ClientRecord>): SliceClient[] {
 }
 
 /** @param egress its owner: the slice is gone when the Egress is */
-export function desiredSlice(egress: StoredEgress, nodeName: string, clients: SliceClient[]): DesiredSlice {
+export function desiredSlice(egress: StoredEgress, nodeName: string, clients: SliceClient[]) {
   const { namespace, name, uid } = egress.metadata;
   return {
-    apiVersion: `${API_GROUP}/${API_VERSION}`,
-    kind: SLICE_RESOURCE.kind,
     metadata: {
       namespace,
       name: sliceName(name, nodeName),
       labels: { [EGRESS_LABEL]: labelValue(name), [NODE_LABEL]: labelValue(nodeName) },
       ownerReferences: [
-        {
-          apiVersion: `${API_GROUP}/${API_VERSION}`,
-          kind: EGRESS_RESOURCE.kind,
-          name,
-          uid,
-          controller: true,
-        },
+        { apiVersion: apiVersion(EGRESS_RESOURCE), kind: EGRESS_RESOURCE.kind, name, uid, controller: true },
       ],
     },
     nodeName,

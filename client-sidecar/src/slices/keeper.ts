@@ -25,10 +25,8 @@ export class SliceKeeper {
     this.#queue = new WorkQueue({
       concurrency: 4,
       backoff: { baseMs: 200, maxMs: 15_000 },
-      onReport: ({ key, failure }) => {
-        if (failure === undefined) return;
-        options.logger.warn({ egress: key, err: failure.error }, "cannot write the slice, trying again");
-      },
+      onFailure: ({ key, error: err }) =>
+        options.logger.warn({ egress: key, err }, "cannot write the slice, trying again"),
     });
   }
 
@@ -66,7 +64,6 @@ export class SliceKeeper {
   }
 }
 
-/** The Egress that a slice belongs to. */
 export function egressOf({ metadata }: EgressClientSlice): EgressReference {
   return { namespace: metadata.namespace, name: metadata.labels?.[EGRESS_LABEL] ?? "" };
 }

@@ -1,7 +1,7 @@
 import { type EgressClientSlice, EgressClientSlice as Slice } from "@egress-nat/crds";
 import { KubeError } from "@egress-nat/kube";
 import { describe, expect, it } from "vitest";
-import { Asker } from "../gateways/health.ts";
+import { askBy } from "../gateways/health.ts";
 import type { ClientRecord } from "../records/schema.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
@@ -47,8 +47,8 @@ function setUp(options: { readonly egress?: ReturnType<typeof egress> | undefine
   const writer = new SliceWriter({
     client: api,
     nodeName: "node-1",
-    clientsOf: () => records,
-    egress: () => options.egress,
+    registry: { ofEgress: () => records },
+    view: { egress: () => options.egress },
     seen: () => seen.slice,
   });
   return { api, records, seen, writer };
@@ -152,8 +152,9 @@ describe("the slice writer", () => {
     expect(api.slice).toBeUndefined();
     const probe = async () => new Map<string, string>(); // a gateway that knows no slice
     const gateway = { name: "nat-1", addresses: ["192.0.2.1"], ready: true, serving: true };
-    const asker = new Asker({ prober: { probe } });
-    expect(await asker.ask(gateway, version ?? expect.fail(), AbortSignal.timeout(1_000))).toBe("behind");
+    expect(await askBy({ probe })(gateway, version ?? expect.fail(), AbortSignal.timeout(1_000))).toBe(
+      "behind",
+    );
   });
 
   it("has a slice that an earlier release has written say how many clients it has", async () => {

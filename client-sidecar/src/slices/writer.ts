@@ -2,19 +2,19 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { type EgressClientSlice, NODE_AGENT, type SliceClient, sliceName } from "@egress-nat/crds";
-import { hasCode, type ResourceClient } from "@egress-nat/kube";
+import { ifFound, type ResourceClient } from "@egress-nat/kube";
+import type { ClientRegistry } from "../client/registry.ts";
 import type { SliceVersion } from "../gateways/health.ts";
-import type { StoredEgress } from "../gateways/view.ts";
+import type { EgressView, StoredEgress } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
-import type { ClientRecord, EgressReference } from "../records/schema.ts";
+import type { EgressReference } from "../records/schema.ts";
 import { desiredSlice, sliceClients } from "./desired.ts";
 
 export interface SliceWriterOptions {
   readonly client: Pick<ResourceClient<EgressClientSlice>, "apply" | "delete">;
   readonly nodeName: string;
-  /** The clients that a slice should hold. */
-  readonly clientsOf: (reference: EgressReference) => readonly ClientRecord[];
-  readonly egress: (reference: EgressReference) => StoredEgress | undefined;
+  readonly registry: Pick<ClientRegistry, "ofEgress">;
+  readonly view: Pick<EgressView, "egress">;
   /** The slice as last seen through a watch, perhaps late. */
   readonly seen: (reference: EgressReference) => EgressClientSlice | undefined;
 }
@@ -60,10 +60,18 @@ export class SliceWriter {
   isInOrder(reference: EgressReference): boolean {
     const key = egressKey(reference);
     if (this.#running.has(key) || this.#queued.has(key)) return true;
-    const seen = this.#options.seen(reference);
-    const clients = sliceClients(this.#options.clientsOf(reference));
-    if (seen === undefined) return clients.length === 0 || this.#options.egress(reference) === undefined;
-    return this.#isOutdated(key, seen) || holds(seen, clients);
+    const { owner, current, clients } = this.#facts(reference);
+    if (current === undefined) return clients.length === 0 || owner === undefined;
+    return this.#isOutdated(key, current) || holds(current, clients);
+  }
+
+  #facts(reference: EgressReference) {
+    const { registry, view, seen } = this.#options;
+    return {
+      owner: view.egress(reference),
+      current: seen(reference),
+      clients: sliceClients(registry.ofEgress(reference)),
+    };
   }
 
   #start(key: string, reference: EgressReference): Promise<SliceVersion | undefined> {
@@ -73,10 +81,7 @@ export class SliceWriter {
   }
 
   async #perform(key: string, reference: EgressReference): Promise<SliceVersion | undefined> {
-    const { egress, seen, clientsOf } = this.#options;
-    const owner = egress(reference);
-    const current = seen(reference);
-    const clients = sliceClients(clientsOf(reference));
+    const { owner, current, clients } = this.#facts(reference);
     if (owner === undefined) return this.#delete(key, reference, current);
     if (current !== undefined && !this.#isOutdated(key, current) && isSame(current, owner, clients)) {
       return versionOf(current);
@@ -107,11 +112,7 @@ export class SliceWriter {
     const { client, nodeName } = this.#options;
     const last = this.#written.get(key) ?? (current && versionOf(current));
     if (last === undefined && !this.#attempted.has(key)) return undefined;
-    try {
-      await client.delete({ namespace, name: sliceName(name, nodeName) });
-    } catch (error) {
-      if (!hasCode(error, "NotFound")) throw error;
-    }
+    await ifFound(client.delete({ namespace, name: sliceName(name, nodeName) }));
     if (last === undefined) return UNKNOWN;
     const version = { uid: last.uid, generation: undefined };
     this.#written.set(key, version);

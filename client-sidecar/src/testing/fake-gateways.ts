@@ -1,6 +1,6 @@
 import { EgressClientSlice, SLICE_RESOURCE } from "@egress-nat/crds";
 import { HeartbeatProber, HeartbeatResponder } from "@egress-nat/founat";
-import { Reflector, Store, type Transport } from "@egress-nat/kube";
+import { Cache, type Store, type Transport } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 
 interface FakeGateway {
@@ -15,7 +15,7 @@ interface FakeGateway {
  * port on loopback.
  */
 export class FakeGateways {
-  readonly #slices = new Store<EgressClientSlice>();
+  #slices: Store<EgressClientSlice> | undefined;
   readonly #gateways = new Map<string, FakeGateway>();
   readonly #prober = new HeartbeatProber();
   readonly #ended = new AbortController();
@@ -23,10 +23,10 @@ export class FakeGateways {
   /** Follows the slices of one namespace. */
   async start(transport: Transport, namespace: string, logger: Logger): Promise<void> {
     const parse = (raw: unknown) => EgressClientSlice.parse(raw);
-    const store = this.#slices;
-    const reflector = new Reflector({ transport, resource: SLICE_RESOURCE, namespace, parse, store, logger });
-    void reflector.run(this.#ended.signal);
-    await reflector.whenSynced();
+    const slices = new Cache({ transport, resource: SLICE_RESOURCE, namespace, parse, logger });
+    this.#slices = slices.store;
+    void slices.run(this.#ended.signal);
+    await slices.whenSynced();
   }
 
   async add(address: string): Promise<void> {
@@ -56,6 +56,7 @@ export class FakeGateways {
   }
 
   #applied(): Map<string, string> {
-    return new Map(this.#slices.list().map(({ metadata }) => [metadata.uid, String(metadata.generation)]));
+    const slices = this.#slices?.list() ?? [];
+    return new Map(slices.map(({ metadata }) => [metadata.uid, String(metadata.generation)]));
   }
 }

@@ -7,7 +7,6 @@ import { type Schema, structuralSchema } from "./structural.ts";
 /** What a CRD says besides the schema. */
 export interface Presentation {
   readonly shortNames: readonly string[];
-  readonly categories?: readonly string[];
   readonly printerColumns: readonly PrinterColumn[];
   readonly subresources?: Readonly<Record<string, unknown>>;
 }
@@ -22,22 +21,16 @@ export interface PrinterColumn {
   readonly priority?: 1;
 }
 
-/** An apiextensions.k8s.io/v1 CustomResourceDefinition. */
 export type CustomResourceDefinition = ReturnType<typeof customResourceDefinition>;
 
-/**
- * @param resource where the resource lives
- * @param schema the zod schema of its objects; the API server itself describes apiVersion, kind and metadata
- * @param presentation names, columns and subresources
- * @returns an apiextensions.k8s.io/v1 CustomResourceDefinition
- */
+/** @param schema of its objects; the API server itself describes apiVersion, kind and metadata */
 export function customResourceDefinition(
   resource: typeof EGRESS_RESOURCE | typeof SLICE_RESOURCE,
   schema: z.ZodObject,
   presentation: Presentation,
 ) {
   const { group, version, plural, kind, namespaced } = resource;
-  const { shortNames, categories, printerColumns, subresources } = presentation;
+  const { shortNames, printerColumns, subresources } = presentation;
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
@@ -51,7 +44,6 @@ export function customResourceDefinition(
         kind,
         listKind: `${kind}List`,
         shortNames,
-        ...(categories && { categories }),
       },
       versions: [
         {

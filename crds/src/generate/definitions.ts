@@ -6,12 +6,7 @@ import { EGRESS_RESOURCE, SLICE_RESOURCE } from "../resource.ts";
 import { type CustomResourceDefinition, customResourceDefinition, type PrinterColumn } from "./crd.ts";
 import type { Schema } from "./structural.ts";
 
-const AGE: PrinterColumn = {
-  name: "Age",
-  type: "date",
-  jsonPath: ".metadata.creationTimestamp",
-  description: "Time since it was created.",
-};
+const AGE = column("Age", "date", ".metadata.creationTimestamp", "Time since it was created.");
 
 /**
  * @param podTemplate the schema whose fields stand for those of spec.template
@@ -35,79 +30,48 @@ const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
     },
   },
   printerColumns: [
-    {
-      name: "Destinations",
-      type: "string",
-      jsonPath: ".spec.destinations",
-      description: "Networks that clients reach through it.",
-    },
-    {
-      name: "Ready",
-      type: "string",
-      jsonPath: conditionPath("Ready", "status"),
-      description: "Whether a gateway serves and nothing blocks the wanted state.",
-    },
-    {
-      name: "Degraded",
-      type: "string",
-      jsonPath: conditionPath("Degraded", "reason"),
-      description: "What needs a person. AsExpected means that nothing does.",
-    },
-    {
-      name: "Gateways",
-      type: "integer",
-      jsonPath: ".status.readyReplicas",
-      description: "Gateways that are ready.",
-    },
-    {
-      name: "Replicas",
-      type: "integer",
-      jsonPath: ".spec.replicas",
-      description: "Gateways that are wanted.",
-    },
-    {
-      name: "Clients",
-      type: "integer",
-      jsonPath: ".status.clients",
-      description: "Pods that are clients.",
-    },
+    column("Destinations", "string", ".spec.destinations", "Networks that clients reach through it."),
+    column(
+      "Ready",
+      "string",
+      conditionPath("Ready", "status"),
+      "Whether a gateway serves and nothing blocks the wanted state.",
+    ),
+    column(
+      "Degraded",
+      "string",
+      conditionPath("Degraded", "reason"),
+      "What needs a person. AsExpected means that nothing does.",
+    ),
+    column("Gateways", "integer", ".status.readyReplicas", "Gateways that are ready."),
+    column("Replicas", "integer", ".spec.replicas", "Gateways that are wanted."),
+    column("Clients", "integer", ".status.clients", "Pods that are clients."),
     AGE,
-    {
-      name: "Service IPs",
-      type: "string",
-      jsonPath: ".status.serviceIPs",
-      description: "Addresses that clients send to.",
-      priority: 1,
-    },
+    column("Service IPs", "string", ".status.serviceIPs", "Addresses that clients send to.", 1),
   ],
 });
 
 const slices = customResourceDefinition(SLICE_RESOURCE, EgressClientSlice, {
   shortNames: ["egcs"],
   printerColumns: [
-    {
-      name: "Egress",
-      type: "string",
-      jsonPath: ".metadata.labels.coil\\.cybozu\\.com/egress",
-      description: "The Egress of the clients.",
-    },
-    { name: "Node", type: "string", jsonPath: ".nodeName", description: "The node of the clients." },
-    {
-      name: "Clients",
-      type: "integer",
-      jsonPath: ".clientCount",
-      description: "How many pods are clients.",
-    },
-    {
-      name: "Pods",
-      type: "string",
-      jsonPath: ".clients[*].name",
-      description: "The pods.",
-      priority: 1,
-    },
+    column("Egress", "string", ".metadata.labels.coil\\.cybozu\\.com/egress", "The Egress of the clients."),
+    column("Node", "string", ".nodeName", "The node of the clients."),
+    column("Clients", "integer", ".clientCount", "How many pods are clients."),
+    column("Pods", "string", ".clients[*].name", "The pods.", 1),
     AGE,
   ],
 });
+
+/** @param priority 1: only with `-o wide` */
+function column(
+  name: string,
+  type: PrinterColumn["type"],
+  jsonPath: string,
+  description: string,
+  priority?: 1,
+): PrinterColumn {
+  return { name, type, jsonPath, description, ...(priority && { priority }) };
+}
 
 /** A JSONPath to a field of the condition of that type. */
 function conditionPath(type: string, field: "status" | "reason"): string {

@@ -8,7 +8,6 @@ import { type OpenApiDocument, podTemplateSchema } from "./pod-template.ts";
 import { apiReference } from "./reference.ts";
 import type { Schema } from "./structural.ts";
 
-/** One generated file. */
 export interface GeneratedFile {
   /** Relative to the repository. */
   readonly path: string;

@@ -2,11 +2,14 @@
 
 import type { Schema } from "./structural.ts";
 
+type Schemas = Readonly<Record<string, Schema>>;
+
 /** What `kubectl get --raw /openapi/v3/apis/apps/v1` returns, as far as it matters here. */
 export interface OpenApiDocument {
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+  readonly components: { readonly schemas: Schemas };
 }
 
+const PATH = "#/components/schemas/";
 const POD_SPEC = "io.k8s.api.core.v1.PodSpec";
 const QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
@@ -23,67 +26,71 @@ const DESCRIBED_DEPTH = 3;
  * @param document the OpenAPI v3 document of apps/v1
  * @returns a structural schema of a template's `spec`, in which nothing on the way to a container is required
  */
-export function podTemplateSchema(document: OpenApiDocument): Schema {
-  const { required: _containers, ...podSpec } = resolve({ $ref: `#/components/schemas/${POD_SPEC}` }, 0);
+export function podTemplateSchema({ components: { schemas } }: OpenApiDocument): Schema {
+  const { required: _containers, ...podSpec } = resolve(schemas, { $ref: `${PATH}${POD_SPEC}` }, 0);
   const spec = { ...podSpec, description: "Pod spec of the gateway pods; every field is optional." };
   return { type: "object", properties: { spec } };
+}
 
-  function resolve(schema: Schema, depth: number): Schema {
-    const { $ref, allOf } = schema as { $ref?: string; allOf?: readonly Schema[] };
-    const reference = $ref ?? (allOf?.[0] as { $ref?: string } | undefined)?.$ref;
-    if (reference === undefined) return structural(schema, depth);
-    const name = reference.slice("#/components/schemas/".length);
-    const target = document.components.schemas[name];
-    if (target === undefined)
-      throw new Error(`the OpenAPI document has no schema ${name}: fetch that of apps/v1`);
-    const described = { ...describe(schema, depth) };
-    if (name === QUANTITY) return { ...described, ...INT_OR_STRING, pattern: QUANTITY_PATTERN };
-    return { ...structural(target, depth), ...described };
-  }
+function resolve(schemas: Schemas, schema: Schema, depth: number): Schema {
+  const name = referenced(schema);
+  if (name === undefined) return structural(schemas, schema, depth);
+  const target = schemas[name];
+  if (target === undefined)
+    throw new Error(`the OpenAPI document has no schema ${name}: fetch that of apps/v1`);
+  const described = describe(schema, depth);
+  if (name === QUANTITY) return { ...described, ...INT_OR_STRING, pattern: QUANTITY_PATTERN };
+  return { ...structural(schemas, target, depth), ...described };
+}
 
-  function structural(schema: Schema, depth: number): Schema {
-    if (schema.format === "int-or-string") return { ...describe(schema, depth), ...INT_OR_STRING };
-    const keys = (schema["x-kubernetes-list-map-keys"] ?? []) as readonly string[];
-    return {
-      ...(schema.type === undefined ? {} : { type: schema.type }),
-      ...describe(schema, depth),
-      ...keep(schema, [
-        "format",
-        "enum",
-        "x-kubernetes-list-map-keys",
-        "x-kubernetes-list-type",
-        "x-kubernetes-map-type",
-      ]),
-      ...(schema.required === undefined ? {} : { required: schema.required }),
-      ...(schema.properties === undefined ? {} : { properties: properties(schema.properties, depth + 1) }),
-      ...(schema.additionalProperties === undefined
-        ? {}
-        : { additionalProperties: resolve(schema.additionalProperties, depth + 1) }),
-      ...(schema.items === undefined ? {} : { items: item(schema.items, keys, depth) }),
-    };
-  }
+/** The name of the schema that one refers to, by itself or as Kubernetes does where it adds a description. */
+function referenced({ $ref, allOf }: Schema): string | undefined {
+  const reference = $ref ?? (allOf as readonly Schema[] | undefined)?.[0]?.$ref;
+  return (reference as string | undefined)?.slice(PATH.length);
+}
 
-  function properties(all: Readonly<Record<string, Schema>>, depth: number): Record<string, Schema> {
-    return Object.fromEntries(
-      Object.entries(all)
-        .filter(([name]) => !LEFT_OUT.has(name))
-        .map(([name, property]) => [name, resolve(property, depth)]),
-    );
-  }
+function structural(schemas: Schemas, schema: Schema, depth: number): Schema {
+  if (schema.format === "int-or-string") return { ...describe(schema, depth), ...INT_OR_STRING };
+  const { type, required, properties, additionalProperties, items } = schema;
+  return defined({
+    type,
+    ...describe(schema, depth),
+    format: schema.format,
+    enum: schema.enum,
+    "x-kubernetes-list-map-keys": schema["x-kubernetes-list-map-keys"],
+    "x-kubernetes-list-type": schema["x-kubernetes-list-type"],
+    "x-kubernetes-map-type": schema["x-kubernetes-map-type"],
+    required,
+    properties: properties && resolveAll(schemas, properties, depth + 1),
+    additionalProperties: additionalProperties && resolve(schemas, additionalProperties, depth + 1),
+    items:
+      items && item(schemas, items, (schema["x-kubernetes-list-map-keys"] ?? []) as readonly string[], depth),
+  });
+}
 
-  /** A key of a list map is required or has a default; all other defaults are left to the Deployment. */
-  function item(schema: Schema, keys: readonly string[], depth: number): Schema {
-    const resolved = resolve({ ...schema, description: "" }, depth);
-    const optional = keys.filter((key) => !resolved.required?.includes(key));
-    if (optional.length === 0) return resolved;
-    const withDefaults = optional.map((key) => {
-      const name =
-        (schema as { allOf?: readonly { $ref: string }[] }).allOf?.[0]?.$ref.split("/").at(-1) ?? "";
-      const value = document.components.schemas[name]?.properties?.[key]?.default;
-      return [key, { ...resolved.properties?.[key], default: value }] as const;
-    });
-    return { ...resolved, properties: { ...resolved.properties, ...Object.fromEntries(withDefaults) } };
-  }
+function resolveAll(
+  schemas: Schemas,
+  properties: Readonly<Record<string, Schema>>,
+  depth: number,
+): Record<string, Schema> {
+  return Object.fromEntries(
+    Object.entries(properties)
+      .filter(([name]) => !LEFT_OUT.has(name))
+      .map(([name, property]) => [name, resolve(schemas, property, depth)]),
+  );
+}
+
+/** A key of a list map is required or has a default; all other defaults are left to the Deployment. */
+function item(schemas: Schemas, schema: Schema, keys: readonly string[], depth: number): Schema {
+  const resolved = resolve(schemas, { ...schema, description: "" }, depth);
+  const optional = keys.filter((key) => !resolved.required?.includes(key));
+  if (optional.length === 0) return resolved;
+  const source = schemas[referenced(schema) ?? ""];
+  const withDefaults = optional.map((key) => {
+    const value = source?.properties?.[key]?.default;
+    return [key, { ...resolved.properties?.[key], default: value }] as const;
+  });
+  return { ...resolved, properties: { ...resolved.properties, ...Object.fromEntries(withDefaults) } };
 }
 
 const INT_OR_STRING = {
@@ -101,8 +108,6 @@ function describe({ description }: Schema, depth: number): { description?: strin
   return { description: description.split(/(?<=\.)\s+(?=[A-Z])|\n/)[0] ?? description };
 }
 
-function keep(schema: Schema, keywords: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(
-    keywords.filter((keyword) => schema[keyword] !== undefined).map((keyword) => [keyword, schema[keyword]]),
-  );
+function defined(schema: Readonly<Record<string, unknown>>): Schema {
+  return Object.fromEntries(Object.entries(schema).filter(([, value]) => value !== undefined));
 }

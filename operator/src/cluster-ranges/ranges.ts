@@ -3,7 +3,6 @@
 import { aggregate, formatCidr, parseCidr } from "@egress-nat/addresses";
 import type { NodeHead, ServiceAddresses, ServiceCidr } from "./sources.ts";
 
-/** What is known of the cluster. */
 export interface ClusterFacts {
   /** CIDRs that the administrator names. */
   readonly configured: readonly string[];
@@ -14,15 +13,9 @@ export interface ClusterFacts {
 }
 
 /** By what said it: CIDRs and addresses. */
-export interface RangesBySource {
-  readonly values: readonly string[];
-  readonly services: readonly string[];
-  readonly pods: readonly string[];
-  readonly nodes: readonly string[];
-  readonly serviceAddresses: readonly string[];
-}
+export type RangesBySource = ReturnType<typeof rangesBySource>;
 
-export function rangesBySource({ configured, serviceCidrs, nodes, services }: ClusterFacts): RangesBySource {
+export function rangesBySource({ configured, serviceCidrs, nodes, services }: ClusterFacts) {
   return {
     values: configured,
     services: serviceCidrs.flatMap(({ spec }) => spec.cidrs),

@@ -7,7 +7,6 @@ import type { PublishedRanges } from "./published.ts";
 import { clusterRanges, type RangesBySource } from "./ranges.ts";
 
 export interface ClusterRangesSnapshot {
-  /** What they are. */
   readonly ranges: readonly string[];
   /** What agents and gateways read, as last seen; undefined where there is nothing. */
   readonly published: ClusterRanges | undefined;

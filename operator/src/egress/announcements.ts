@@ -1,18 +1,11 @@
 /** What people are told by events about an Egress: what changed for them, once. */
 
 import type { Condition, EgressStatus } from "@egress-nat/crds";
+import type { RecordedEvent } from "@egress-nat/kube";
 
-/** An event about an Egress. */
-export interface Announcement {
-  readonly type: "Normal" | "Warning";
-  readonly reason: string;
-  readonly action: string;
-  readonly message: string;
-}
+export type Announcement = Omit<RecordedEvent, "regarding">;
 
 /**
- * @param before the status that was
- * @param after the status that is
  * @param created kinds of the children that were just made
  * @param replicas of the Deployment, before and after
  */

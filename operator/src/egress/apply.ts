@@ -21,7 +21,6 @@ export interface Applied {
   readonly refusal: KubeError | undefined;
   /** Of the API server by itself, which should pass. */
   readonly failures: readonly { readonly child: ChildKind; readonly error: KubeError }[];
-  /** Why the gateways are not upgraded yet. */
   readonly hold: Hold | undefined;
 }
 

@@ -69,7 +69,6 @@ const SCHEMAS = {
 
 type ObservedByKind = { readonly [K in ChildKind]: z.infer<(typeof SCHEMAS)[K]> };
 
-/** A child of one kind. */
 export type ObservedOf<K extends ChildKind> = ObservedByKind[K];
 
 /** The children of one Egress that exist; none of them need be its own. */

@@ -60,11 +60,7 @@ export interface Plan {
   readonly children: ObservedChildren;
 }
 
-/**
- * Nothing that serves is changed because of an Egress that is not understood: it may be meant otherwise.
- *
- * @param settings what holds for all gateways
- */
+/** Nothing that serves is changed because of an Egress that is not understood: it may be meant otherwise. */
 export function planEgress({ egress, children }: EgressSnapshot, settings: GatewaySettings): Plan {
   if (!isInvalid(egress)) return { steps: planChildren(egress, children, settings), children };
   const own = Object.entries(children).filter(
@@ -73,11 +69,6 @@ export function planEgress({ egress, children }: EgressSnapshot, settings: Gatew
   return { steps: [], children: { ...NO_CHILDREN, ...Object.fromEntries(own) } };
 }
 
-/**
- * @param egress what should be
- * @param observed what is
- * @param settings what holds for all gateways
- */
 export function planChildren(
   egress: Egress,
   observed: ObservedChildren,

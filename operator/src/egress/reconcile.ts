@@ -2,7 +2,14 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { type EgressStatus, isInvalid } from "@egress-nat/crds";
-import { done, hasCode, type KubeError, type Outcome, type ReconcileContext } from "@egress-nat/kube";
+import {
+  done,
+  hasCode,
+  ifFound,
+  type KubeError,
+  type Outcome,
+  type ReconcileContext,
+} from "@egress-nat/kube";
 import { announcements } from "./announcements.ts";
 import { type Applied, applyPlan } from "./apply.ts";
 import type { ChildKind } from "./children/index.ts";
@@ -93,20 +100,16 @@ async function writeStatus(
   { logger, signal }: ReconcileContext,
 ): Promise<KubeError | undefined> {
   try {
-    await world.writeStatus(egress, status, signal);
-    return undefined;
+    // Where it was deleted meanwhile there is nothing left to say.
+    await ifFound(world.writeStatus(egress, status, signal));
   } catch (error) {
     if (hasCode(error, "Conflict")) return error;
     // A rule over the whole object is judged again with each status; the event tells what the status cannot.
-    if (isInvalid(egress) && hasCode(error, "Invalid")) {
-      logger.warn(
-        { err: error, invalid: egress.invalid },
-        "cannot understand the Egress, and its status was refused",
-      );
-      return undefined;
-    }
-    // Deleted meanwhile, by which there is nothing left to say.
-    if (!hasCode(error, "NotFound")) throw error;
-    return undefined;
+    if (!isInvalid(egress) || !hasCode(error, "Invalid")) throw error;
+    logger.warn(
+      { err: error, invalid: egress.invalid },
+      "cannot understand the Egress, and its status was refused",
+    );
   }
+  return undefined;
 }

@@ -64,7 +64,6 @@ export function adjustmentOf(deployment: ObservedDeployment, manifest: Manifest)
   return isDeepStrictEqual({ replicas: spec.replicas, strategy: spec.strategy }, wanted) ? undefined : wanted;
 }
 
-/** Whether one of the gateways serves. */
 export function isServing({ status }: ObservedDeployment): boolean {
   return status.availableReplicas > 0;
 }

@@ -47,7 +47,6 @@ export interface StatusInput {
 /**
  * @param egress the Egress; the times of its present conditions are kept where their status does. Of one that is not
  *   understood its gateways are told as they are
- * @param input what was seen
  * @param now RFC 3339
  */
 export function egressStatus(egress: StoredEgress, input: StatusInput, now: string): EgressStatus {

@@ -51,12 +51,8 @@ export async function installationFindings(
   return Promise.all([
     ...[EGRESS_RESOURCE, SLICE_RESOURCE].map((resource) =>
       look(async () => {
-        await transport.request({
-          method: "GET",
-          path: resourcePath(resource, { namespace }),
-          query: { limit: 1 },
-          signal,
-        });
+        const path = resourcePath(resource, { namespace });
+        await transport.request({ method: "GET", path, query: { limit: 1 }, signal });
         const problem = (await definitionProblems(transport, signal))[resource.plural];
         return problem
           ? { ok: false, message: problem }
@@ -65,19 +61,14 @@ export async function installationFindings(
     ),
     look(async () => {
       const path = resourcePath(LEASE_RESOURCE, { namespace, name: OPERATOR });
-      const leader = Lease.parse(await transport.request({ method: "GET", path, signal })).spec
-        .holderIdentity;
-      return {
-        ok: leader !== "",
-        message: leader === "" ? "no operator leads" : `the operator ${leader} leads`,
-      };
+      const { holderIdentity } = Lease.parse(await transport.request({ method: "GET", path, signal })).spec;
+      return holderIdentity === ""
+        ? { ok: false, message: "no operator leads" }
+        : { ok: true, message: `the operator ${holderIdentity} leads` };
     }),
     look(async () => {
-      const { ready, nodes, isDone } = await daemonSetProgress(
-        transport,
-        { namespace, name: NODE_AGENT },
-        signal,
-      );
+      const agent = { namespace, name: NODE_AGENT };
+      const { ready, nodes, isDone } = await daemonSetProgress(transport, agent, signal);
       const message = `agents serve ${ready} of ${nodes} nodes`;
       return isDone && nodes > 0
         ? { ok: true, message }

@@ -49,10 +49,7 @@ export class EgressesLeft extends Error {
   readonly retryable = false;
 
   constructor(egresses: readonly string[]) {
-    const names = egresses
-      .slice(0, SHOWN)
-      .join(", ")
-      .concat(egresses.length > SHOWN ? ", ..." : "");
+    const names = [...egresses.slice(0, SHOWN), ...(egresses.length > SHOWN ? ["..."] : [])].join(", ");
     const [are, them, their] =
       egresses.length === 1
         ? ["is 1 Egress", "it", "its"]

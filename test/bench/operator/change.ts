@@ -1,11 +1,4 @@
-import {
-  type KubeObject,
-  Reflector,
-  ResourceClient,
-  resourcePath,
-  Store,
-  type Transport,
-} from "@egress-nat/kube";
+import { Cache, type KubeObject, ResourceClient, resourcePath, type Transport } from "@egress-nat/kube";
 import { CHILD_RESOURCES, desiredChildren, type GatewaySettings } from "@egress-nat/operator";
 import { z } from "zod";
 import { progress } from "../progress.ts";
@@ -60,7 +53,7 @@ export async function measureChange(
 /** Waits with the next change until this one is finished, because it would take its share of the apiserver. */
 async function changeEgress(
   population: Population,
-  deployments: Store<Head>,
+  deployments: Cache<Head>,
   operator: OperatorProcess,
   replicas: number,
 ): Promise<number> {
@@ -93,17 +86,12 @@ async function createByHand({ transport, egresses }: Population, settings: Gatew
   return name;
 }
 
-async function watchDeployments(transport: Transport, signal: AbortSignal): Promise<Store<Head>> {
-  const store = new Store<Head>();
-  const reflector = new Reflector<Head>({
-    transport,
-    resource: deployment,
-    namespace: NAMESPACE,
+async function watchDeployments(transport: Transport, signal: AbortSignal): Promise<Cache<Head>> {
+  const deployments = new Cache<Head>({
+    ...{ transport, resource: deployment, namespace: NAMESPACE, logger },
     parse: (raw) => Head.parse(raw),
-    store,
-    logger,
   });
-  void reflector.run(signal);
-  await reflector.whenSynced();
-  return store;
+  void deployments.run(signal);
+  await deployments.whenSynced();
+  return deployments;
 }

@@ -1,12 +1,11 @@
 import { EGRESS_RESOURCE, Egress } from "@egress-nat/crds";
 import {
+  Cache,
   type KubeObject,
   NAMESPACE_RESOURCE,
-  Reflector,
   type Resource,
   ResourceClient,
   resourcePath,
-  Store,
   type Transport,
 } from "@egress-nat/kube";
 import { CHILD_RESOURCES } from "@egress-nat/operator";
@@ -56,7 +55,6 @@ export const logger = createLogger({ name: "bench", level: "warn" });
 export class Population implements Disposable {
   readonly transport: Transport;
   readonly egresses: ResourceClient<Egress>;
-  readonly #heads = new Store<Head>();
   readonly #stop = new AbortController();
   readonly #settled = new Set<string>();
 
@@ -125,20 +123,16 @@ export class Population implements Disposable {
   }
 
   async #watch(): Promise<void> {
-    const reflector = new Reflector<Head>({
-      transport: this.transport,
-      resource: EGRESS_RESOURCE,
-      namespace: NAMESPACE,
+    const heads = new Cache<Head>({
+      ...{ transport: this.transport, resource: EGRESS_RESOURCE, namespace: NAMESPACE, logger },
       parse: (raw) => Head.parse(raw),
-      store: this.#heads,
-      logger,
     });
-    this.#heads.onChange(({ type, object }) => {
+    heads.onChange(({ type, object }) => {
       if (type !== "deleted" && isSettled(object)) this.#settled.add(object.metadata.name);
       else this.#settled.delete(object.metadata.name);
     });
-    void reflector.run(this.#stop.signal);
-    await reflector.whenSynced();
+    void heads.run(this.#stop.signal);
+    await heads.whenSynced();
   }
 }
 

@@ -42,7 +42,8 @@ export function insertPlugin(text: string, file: string): string {
   const last = spans.at(-1);
   if (last === undefined)
     throw unsupported(file, "it has no plugin but egress-nat, which needs one before it");
-  const separator = clean.slice(spanBefore(clean, last.start), last.start);
+  // The white space before the value.
+  const separator = clean.slice(clean.slice(0, last.start).trimEnd().length, last.start);
   return `${clean.slice(0, last.end)},${separator}${JSON.stringify(ENTRY)}${clean.slice(last.end)}`;
 }
 
@@ -53,7 +54,7 @@ export function insertPlugin(text: string, file: string): string {
  * @throws InstallError `unsupported-configuration` when the list is malformed
  */
 export function removePlugin(text: string, file: string): string {
-  const { plugins } = parseList(text, file, { anyVersion: true });
+  const { plugins } = parse(ConfigurationList, text, file);
   return positions(plugins).reduceRight((current, position) => removeElement(current, position, file), text);
 }
 
@@ -83,14 +84,10 @@ export function configurationInUse(files: readonly string[], directory: string):
   );
 }
 
-function parseList(
-  text: string,
-  file: string,
-  { anyVersion = false } = {},
-): z.infer<typeof ConfigurationList> {
+/** A list in which the plugin can work. */
+function parseList(text: string, file: string): z.infer<typeof ConfigurationList> {
   const list = parse(ConfigurationList, text, file);
-  if (anyVersion) return list;
-  const version = versionInUse(list);
+  const version = versionInUse(list.cniVersion, list.cniVersions);
   if (version === undefined) {
     throw unsupported(file, `cniVersion or cniVersions is not a version: ${versionsOf(list)}`);
   }
@@ -134,11 +131,6 @@ function removeElement(text: string, position: number, file: string): string {
   if (removed === undefined) return text;
   if (before !== undefined) return text.slice(0, before.end) + text.slice(removed.end);
   return text.slice(0, removed.start) + text.slice(after?.start ?? removed.end);
-}
-
-/** Where the white space before a value begins. */
-function spanBefore(text: string, start: number): number {
-  return text.slice(0, start).trimEnd().length;
 }
 
 function unsupported(file: string, why: string, cause?: unknown): InstallError {

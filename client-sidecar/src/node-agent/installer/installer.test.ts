@@ -8,11 +8,11 @@ import { type Clock, systemClock } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { Binary } from "./binary.ts";
+import { installBinary } from "./binary.ts";
 import { ConfigurationDirectory } from "./configuration-directory.ts";
 import { Contest } from "./contest.ts";
 import { Installer } from "./installer.ts";
-import { InstallerMetrics } from "./metrics.ts";
+import { installerMetrics } from "./metrics.ts";
 import { installModules } from "./modules.ts";
 import type { NodeEvent } from "./node-events.ts";
 import { uninstall } from "./uninstall.ts";
@@ -39,25 +39,25 @@ afterEach(() => rm(folder, { recursive: true }));
 describe("the executable", () => {
   it("is copied where it is missing, changed or of another version, and only then", async () => {
     const target = join(bin, "egress-nat");
-    const binary = new Binary(source, target);
-    expect(await binary.install()).toBe(true);
+    expect(await installBinary(source, target)).toBe(true);
     expect((await stat(target)).mode & 0o777).toBe(0o755);
-    expect(await binary.install()).toBe(false);
+    expect(await installBinary(source, target)).toBe(false);
     await writeFile(target, "somebody else's");
-    expect(await binary.install()).toBe(true);
+    expect(await installBinary(source, target)).toBe(true);
     await chmod(target, 0o644);
-    expect(await binary.install()).toBe(true);
+    expect(await installBinary(source, target)).toBe(true);
     await rm(target);
-    expect(await binary.install()).toBe(true);
+    expect(await installBinary(source, target)).toBe(true);
     await writeFile(source, "version 2");
-    expect(await new Binary(source, target).install()).toBe(true);
+    expect(await installBinary(source, target)).toBe(true);
     expect(await readFile(target, "utf8")).toBe("version 2");
     expect(await readdir(bin)).toEqual(["egress-nat"]);
   });
 
   it("that the image lacks is named", async () => {
-    const binary = new Binary(join(folder, "missing"), join(bin, "egress-nat"));
-    await expect(binary.install()).rejects.toThrow(/cannot read .*missing/);
+    await expect(installBinary(join(folder, "missing"), join(bin, "egress-nat"))).rejects.toThrow(
+      /cannot read .*missing/,
+    );
   });
 });
 
@@ -124,11 +124,11 @@ describe("the installer", () => {
 
   const installerAt = (clock?: Clock) =>
     new Installer({
-      binary: new Binary(source, join(bin, "egress-nat")),
+      installBinary: () => installBinary(source, join(bin, "egress-nat")),
       configuration: new ConfigurationDirectory(conf),
       directories: [bin, conf],
       recordEvent: (event) => events.push(event),
-      metrics: new InstallerMetrics(registry),
+      metrics: installerMetrics(registry),
       logger,
       ...(clock && { clock }),
     });
@@ -262,7 +262,7 @@ describe("uninstall", () => {
     await writeFile(join(conf, "10-pods.conflist"), LIST);
     const configuration = new ConfigurationDirectory(conf);
     configuration.insert();
-    await new Binary(source, join(bin, "egress-nat")).install();
+    await installBinary(source, join(bin, "egress-nat"));
     const stateDirectories = [join(folder, "run"), join(folder, "lib")];
     for (const directory of stateDirectories) await mkdir(join(directory, "nested"), { recursive: true });
     const socketPath = join(folder, "run/agent.sock");

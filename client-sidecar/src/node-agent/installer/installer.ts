@@ -1,10 +1,8 @@
 /** Keeps the plugin on the node while the agent runs. Nothing here takes it away: see uninstall.ts. */
 
 import { type FSWatcher, watch } from "node:fs";
-import { setTimeout as pause } from "node:timers/promises";
-import type { Clock } from "@egress-nat/kube";
+import { type Clock, pause } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
-import type { Binary } from "./binary.ts";
 import type { ConfigurationDirectory } from "./configuration-directory.ts";
 import { Contest } from "./contest.ts";
 import { InstallError } from "./error.ts";
@@ -18,7 +16,8 @@ const RECHECK_MS = 10_000;
 const MAY_BE_UNGUARDED = "clients that start on this node may have no gateway and no guard";
 
 export interface InstallerOptions {
-  readonly binary: Pick<Binary, "install">;
+  /** Puts the executable in its place. @returns whether it had to be */
+  readonly installBinary: () => Promise<boolean>;
   readonly configuration: Pick<ConfigurationDirectory, "insert">;
   /** Directories in which another program may undo what was installed. */
   readonly directories: readonly string[];
@@ -34,7 +33,7 @@ export class Installer {
   readonly #contest: Contest;
   #hasBeenInPlace = false;
   #check: Check = { ok: false, reasons: ["the CNI plugin is not installed yet"] };
-  #changed = Promise.withResolvers<void>();
+  #changed = new AbortController();
 
   constructor(options: InstallerOptions) {
     this.#options = options;
@@ -51,17 +50,10 @@ export class Installer {
     const watchers = this.#options.directories.map((directory) => this.#watch(directory));
     try {
       while (!signal.aborted) {
-        this.#changed = Promise.withResolvers<void>();
+        this.#changed = new AbortController();
         await this.#install();
-        await pause(this.#contest.pauseMs, undefined, { signal }).catch(() => undefined);
-        const timer = new AbortController();
-        await Promise.race([
-          this.#changed.promise,
-          pause(RECHECK_MS, undefined, { signal: AbortSignal.any([signal, timer.signal]) }).catch(
-            () => undefined,
-          ),
-        ]);
-        timer.abort();
+        await pause(this.#contest.pauseMs, signal);
+        await pause(RECHECK_MS, AbortSignal.any([signal, this.#changed.signal]));
       }
     } finally {
       for (const watcher of watchers) watcher.close();
@@ -69,10 +61,10 @@ export class Installer {
   }
 
   async #install(): Promise<void> {
-    const { binary, configuration, metrics, logger } = this.#options;
+    const { installBinary, configuration, metrics, logger } = this.#options;
     try {
       // In this order: a runtime must never find the name of a plugin that is not there.
-      if (await binary.install()) logger.info("installed the CNI plugin");
+      if (await installBinary()) logger.info("installed the CNI plugin");
       const file = configuration.insert();
       if (file !== undefined) this.#sayInserted(file);
       this.#hasBeenInPlace = true;
@@ -120,7 +112,7 @@ export class Installer {
   }
 
   #watch(directory: string): FSWatcher {
-    const watcher = watch(directory, () => this.#changed.resolve());
+    const watcher = watch(directory, () => this.#changed.abort());
     watcher.on("error", (err) => this.#options.logger.warn({ err, directory }, "watch failed"));
     return watcher;
   }

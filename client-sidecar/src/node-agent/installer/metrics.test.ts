@@ -1,10 +1,10 @@
 import { expectStandardNames } from "@egress-nat/test/docs/metric-names";
 import { Registry } from "prom-client";
 import { test } from "vitest";
-import { InstallerMetrics } from "./metrics.ts";
+import { installerMetrics } from "./metrics.ts";
 
 test("metrics are named as Prometheus wants it, and docs/operations.md says what they mean", async () => {
   const registry = new Registry();
-  new InstallerMetrics(registry);
+  installerMetrics(registry);
   await expectStandardNames(registry);
 });

@@ -1,21 +1,19 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** What is counted of the plugin on this node; served on /metrics. */
-export class InstallerMetrics {
-  readonly rewrites: Counter;
-  readonly inPlace: Gauge;
+export type InstallerMetrics = ReturnType<typeof installerMetrics>;
 
-  constructor(registry: Registry) {
-    const registers = [registry];
-    this.inPlace = new Gauge({
+export function installerMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    inPlace: new Gauge({
       name: "egress_nat_agent_cni_plugin_in_place",
       help: "1: the CNI plugin is in the configuration that the container runtime uses, and is left there.",
       registers,
-    });
-    this.rewrites = new Counter({
+    }),
+    rewrites: new Counter({
       name: "egress_nat_agent_cni_rewrites_total",
       help: "Times that another program had removed the CNI plugin from the node's configuration.",
       registers,
-    });
-  }
+    }),
+  };
 }

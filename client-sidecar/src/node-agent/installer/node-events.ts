@@ -1,14 +1,8 @@
-import type { EventRecorder } from "@egress-nat/kube";
+import type { EventRecorder, RecordedEvent } from "@egress-nat/kube";
 
 /** Something that a person who looks at a node wants to know. */
-export interface NodeEvent {
-  readonly type: "Normal" | "Warning";
-  /** One CamelCase word. */
-  readonly reason: string;
-  readonly message: string;
-}
+export type NodeEvent = Omit<RecordedEvent, "regarding" | "action">;
 
-/** Tells the API about this node. */
 export type RecordNodeEvent = (event: NodeEvent) => void;
 
 /**

@@ -1,5 +1,6 @@
 /** Takes the plugin off the node: run when the product is uninstalled, and by nothing else. */
 
+import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
@@ -12,9 +13,7 @@ export interface UninstallOptions {
   /** The agent's socket: while something listens there it would put the plugin back. */
   readonly socketPath: string;
   readonly configuration: Pick<ConfigurationDirectory, "remove">;
-  /** The executable. */
   readonly binaryPath: string;
-  /** The directories that hold the node's state. */
   readonly stateDirectories: readonly string[];
   readonly logger: Logger;
 }
@@ -37,12 +36,10 @@ export async function uninstall(options: UninstallOptions, signal: AbortSignal):
 }
 
 function isListening(socketPath: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(socketPath);
-    socket.once("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once("error", () => resolve(false));
-  });
+  const socket = connect(socketPath);
+  const connected = once(socket, "connect").finally(() => socket.destroy());
+  return connected.then(
+    () => true,
+    () => false,
+  );
 }

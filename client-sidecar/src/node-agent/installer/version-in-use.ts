@@ -6,17 +6,14 @@ type Version = readonly [major: number, minor: number, micro: number];
  * The version with which libcni, the library of container runtimes, runs a configuration list: the highest that it
  * knows of all that the list names; without `cniVersions` the one that is there, whatever it is.
  *
+ * @param cniVersion empty if there is none
  * @returns undefined where libcni refuses the list, because something in it is no version
  * @see https://github.com/containernetworking/cni/blob/main/libcni/conf.go NetworkConfFromBytes
  */
-export function versionInUse({
-  cniVersion,
-  cniVersions,
-}: {
-  /** Empty if there is none. */
-  readonly cniVersion: string;
-  readonly cniVersions?: readonly string[] | undefined;
-}): string | undefined {
+export function versionInUse(
+  cniVersion: string,
+  cniVersions: readonly string[] | undefined,
+): string | undefined {
   if (cniVersions === undefined) return cniVersion;
   const stated = cniVersion === "" ? cniVersions : [...cniVersions, cniVersion];
   const known: { readonly text: string; readonly version: Version }[] = [];

@@ -75,9 +75,7 @@ const PROBES = {
 /**
  * The template's fields win, but for environment variables and ports of the gateway's own names.
  *
- * @param egress the Egress
  * @param template the container of that name in the template, if there is one
- * @param settings what holds for all gateways
  */
 export function gatewayContainer(
   egress: Egress,

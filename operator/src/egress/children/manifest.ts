@@ -21,7 +21,6 @@ export const CHILD_RESOURCES = {
   disruptionBudget: namespacedResource("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"),
 } as const satisfies Record<string, Resource>;
 
-/** One of {@link CHILD_RESOURCES}. */
 export type ChildKind = keyof typeof CHILD_RESOURCES;
 
 /** The label that the gateway pods of an Egress, and nothing else in its namespace that runs, have. */
@@ -29,12 +28,7 @@ export function gatewayLabels(egress: Pick<Egress, "metadata">): Readonly<Record
   return { [EGRESS_LABEL]: labelValue(egress.metadata.name) };
 }
 
-/**
- * The head of a child: named as its Egress, found by its label, and removed with it by the garbage collector.
- *
- * @param resource the child's kind
- * @param egress its Egress
- */
+/** The head of a child: named as its Egress, found by its label, and removed with it by the garbage collector. */
 export function head(resource: Resource, egress: Egress): Pick<Manifest, "apiVersion" | "kind" | "metadata"> {
   const { name, namespace, uid } = egress.metadata;
   return {

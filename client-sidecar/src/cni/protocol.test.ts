@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { AgentRequestSchema } from "./protocol.ts";
+import { AgentRequest } from "./protocol.ts";
 
 const CHECK = { operation: "check", record: "c1.eth0", netns: "/run/netns/c1" };
 
@@ -7,13 +7,13 @@ const CHECK = { operation: "check", record: "c1.eth0", netns: "/run/netns/c1" };
 test.each(["10.1.2.3", "fd00:244::7", "::ffff:10.1.2.3", "::192.0.2.1"])(
   "the address %s is one for the agent, however the plugin spells it",
   (address) => {
-    expect(AgentRequestSchema.safeParse({ ...CHECK, addresses: [address] }).success).toBe(true);
+    expect(AgentRequest.safeParse({ ...CHECK, addresses: [address] }).success).toBe(true);
   },
 );
 
 test.each(["10.1.2", "10.1.2.03", "fe80::1%eth0", "10.1.2.3/24", "web"])(
   "the address %s is none for the agent",
   (address) => {
-    expect(AgentRequestSchema.safeParse({ ...CHECK, addresses: [address] }).success).toBe(false);
+    expect(AgentRequest.safeParse({ ...CHECK, addresses: [address] }).success).toBe(false);
   },
 );
