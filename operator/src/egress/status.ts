@@ -245,7 +245,7 @@ function withRemedy(message: string, deployment: ObservedDeployment | undefined)
   if (!message.includes("PodSecurity")) return message;
   const namespace = deployment?.metadata.namespace;
   return (
-    `${message}: gateways need NET_ADMIN, so let the namespace run them: ` +
+    `${message}: gateways need NET_ADMIN and NET_RAW, so let the namespace run them: ` +
     `kubectl label namespace ${namespace} pod-security.kubernetes.io/enforce=privileged --overwrite`
   );
 }

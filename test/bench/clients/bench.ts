@@ -123,6 +123,7 @@ table netdev held {
   chain ingress { type filter hook ingress device "lo" priority 0; }
 }
 end
+tc qdisc add dev lo clsact
 `;
 
 const IN_NEW_NETNS = `

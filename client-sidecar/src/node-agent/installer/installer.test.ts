@@ -323,7 +323,7 @@ describe("kernel modules", () => {
 
   it("that only gateways with iptables need may be missing, and are named", async () => {
     const load = (module: string) =>
-      /^(xt_set|em_|iptable_)/.test(module)
+      /^(xt_set|em_)/.test(module)
         ? Promise.reject(new Error(`Module ${module} not found`))
         : Promise.resolve();
     const warn = vi.spyOn(logger, "warn");

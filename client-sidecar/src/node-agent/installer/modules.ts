@@ -25,15 +25,8 @@ const IPTABLES_MODULES: readonly string[] = [
 
 const IPTABLES_IPV6_MODULES: readonly string[] = ["ip6t_rt"];
 
-/**
- * The gateway's fast path: a kernel without it asks the rules for each packet. Counters: built in, in later kernels. Tables of
- * iptables-legacy: what gateways with `natBackend: iptables` use where nftables does not know their rules.
- */
-const OPTIONAL_MODULES: readonly string[] = [
-  ...["nf_flow_table_inet", "nft_flow_offload", "nft_counter"],
-  ...["iptable_raw", "iptable_mangle", "iptable_nat", "iptable_filter"],
-  ...["ip6table_raw", "ip6table_mangle", "ip6table_nat", "ip6table_filter"],
-];
+/** The gateway's fast path: a kernel without it asks the rules for each packet. Counters: built in, in later kernels. */
+const OPTIONAL_MODULES: readonly string[] = ["nf_flow_table_inet", "nft_flow_offload", "nft_counter"];
 
 const REMEDY =
   "install the package of your distribution that holds them: Debian linux-image-amd64 or -arm64 instead of the -cloud- " +
