@@ -6,6 +6,8 @@ export type FounatErrorCode =
   | "forwarding-disabled"
   /** The network namespace drops packets whose way back differs (strict rp_filter). */
   | "strict-reverse-path-filter"
+  /** The kernel lacks modules, or the host programs, that {@link GatewayConfig.backend} needs. Retrying does not help. */
+  | "backend-unavailable"
   /** The uplink, or an address on it, is not there (yet). */
   | "uplink-missing"
   /** `ip`, `nft`, `conntrack` or a sysctl failed. */

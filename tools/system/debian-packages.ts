@@ -17,6 +17,7 @@ const PACKAGE_OF = {
   curl: "curl",
   ip: "iproute2",
   iperf3: "iperf3",
+  ipset: "ipset",
   iptables: "iptables",
   jq: "jq",
   gcc: "gcc",

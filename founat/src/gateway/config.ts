@@ -1,5 +1,16 @@
+/**
+ * What spells the packet filter of a gateway: a table of nftables, or rules of iptables with sets of ipset. Programs of
+ * Debian's packages `nftables`, or `iptables`, `ipset` and `iproute2`; both ask conntrack.
+ */
+export type GatewayBackend = "nftables" | "iptables";
+
 /** What a gateway does for all its clients. */
 export interface GatewayConfig {
+  /**
+   * Absent: nftables. A gateway that is told another one has the new packet filter before it takes the old one away:
+   * flows live on. Where the kernel or the host lacks what it needs, calls fail by `backend-unavailable`.
+   */
+  readonly backend?: GatewayBackend;
   /** The gateway's own addresses, where somebody has said which they are; absent: the first of each family. */
   readonly addresses?: readonly string[];
   /** UDP port of the tunnel, at both ends. */
