@@ -2,6 +2,9 @@ export type Family = "ipv4" | "ipv6";
 
 export const FAMILIES: readonly Family[] = ["ipv4", "ipv6"];
 
+/** What the names of a family's sets end in. */
+export const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" };
+
 /**
  * A sysctl, by its path below /proc/sys, that is there where the kernel knows IPv6, whatever its value: one booted with
  * `ipv6.disable=1` takes no rule and no route of IPv6, and shows none.

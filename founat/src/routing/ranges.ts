@@ -24,3 +24,24 @@ export function formatRange(family: Family, { first, last }: Range): string {
   const isCidr = size === 1n << BigInt(hostBits) && first % size === 0n;
   return isCidr ? `${start}/${ADDRESS_BITS[family] - hostBits}` : `${start}-${formatAddress(family, last)}`;
 }
+
+/** What no range holds. */
+export function gapsOf(family: Family, ranges: readonly Range[]): Range[] {
+  const merged = mergeRanges(ranges);
+  const firsts = [0n, ...merged.map(({ last }) => last + 1n)];
+  const lasts = [...merged.map(({ first }) => first - 1n), (1n << BigInt(ADDRESS_BITS[family])) - 1n];
+  return firsts.flatMap((first, index) => {
+    const last = lasts[index] ?? first;
+    return first <= last ? [{ first, last }] : [];
+  });
+}
+
+/** The fewest networks that hold the addresses of a range, each as a range. */
+export function* networksOf(family: Family, { first, last }: Range): Generator<Range> {
+  for (let start = first; start <= last; ) {
+    let size = 1n << BigInt(ADDRESS_BITS[family]);
+    while (start % size !== 0n || start + size - 1n > last) size >>= 1n;
+    yield { first: start, last: start + size - 1n };
+    start += size;
+  }
+}

@@ -1,6 +1,6 @@
-import type { Family } from "../../family.ts";
+import { type Family, VERSION } from "../../family.ts";
 import type { DropReason, GatewayPolicy } from "../../gateway/policy.ts";
-import { IP, perFamily, VERSION } from "./per-family.ts";
+import { IP, perFamily } from "./per-family.ts";
 import { chains, type NftChain } from "./table.ts";
 
 const ICMP: Readonly<Record<Family, string>> = { ipv4: "icmp", ipv6: "icmpv6" };

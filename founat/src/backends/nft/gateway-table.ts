@@ -1,9 +1,8 @@
-import { FAMILIES, type Family } from "../../family.ts";
+import { FAMILIES, type Family, VERSION } from "../../family.ts";
 import { DROP_REASONS, type GatewayPolicy } from "../../gateway/policy.ts";
 import type { Range } from "../../routing/cidr.ts";
 import { formatRange } from "../../routing/ranges.ts";
 import { FAST_PATH, gatewayChains } from "./gateway-chains.ts";
-import { VERSION } from "./per-family.ts";
 import type { NftSet, NftTable } from "./table.ts";
 
 export const GATEWAY_TABLE = "egress_nat_gateway";

@@ -1,10 +1,10 @@
 import type { Mark } from "../../client/mark.ts";
 import { type ClientPolicy, REFUSAL_REASONS, type RefusalReason } from "../../client/policy.ts";
-import { FAMILIES, type Family } from "../../family.ts";
+import { FAMILIES, type Family, VERSION } from "../../family.ts";
 import { LINK_GROUP } from "../../iproute/links.ts";
 import type { Range } from "../../routing/cidr.ts";
 import { formatRange } from "../../routing/ranges.ts";
-import { perFamily, VERSION } from "./per-family.ts";
+import { perFamily } from "./per-family.ts";
 import { chains, type NftSet, type NftTable } from "./table.ts";
 
 export const CLIENT_TABLE = "egress_nat_client";

@@ -1,9 +1,8 @@
 import { isIP, isIPv4 } from "node:net";
-import { FAMILIES, type Family } from "../../family.ts";
+import { FAMILIES, type Family, VERSION } from "../../family.ts";
 import type { Peer, PeerChanges, Peers } from "../../gateway/peers.ts";
 import type { PeerDifferences } from "../backend.ts";
 import { GATEWAY_TABLE } from "./gateway-table.ts";
-import { VERSION } from "./per-family.ts";
 import type { NftElementState, NftTableState } from "./state.ts";
 import { nftScript } from "./table.ts";
 
