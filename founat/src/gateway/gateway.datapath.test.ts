@@ -66,10 +66,10 @@ describe.each(BACKENDS)("with $name", (tested) => {
     await expect.poll(areCarried, SOON).toBe(true);
   }
 
-  /** Runs an init that is killed after three writing commands, and says whether it came to its end. */
+  /** Runs an init that is killed after some writing commands, and says whether it came to its end. */
   function initUntilKilled(config: GatewayConfig): Promise<boolean> {
     const killed = new Gateway(config, {
-      kernel: interruptedKernel(kernelOf("gateway"), 3),
+      kernel: interruptedKernel(kernelOf("gateway"), tested.killedAfter),
       logger: silent,
     });
     return killed.init().then(
@@ -261,6 +261,33 @@ describe.each(BACKENDS)("with $name", (tested) => {
         expect(receivers(name)).toEqual([]);
       });
     });
+
+    test.each(families)(
+      "no client fills in another one's fragmented datagram, or spoils it (%s)",
+      async (family) => {
+        const [source, destination] = [addressOf("client", family), addressOf("internet", family)];
+        const datagram = {
+          how: "fou",
+          to: addressOf("gateway", family),
+          source,
+          destination,
+          size: 1000,
+        } as const;
+        const arrived = async () => {
+          await ask("client", "udp", destination);
+          return (await seenBy("internet")).filter(
+            (line) => / (whole|filled_in)_/.test(line) && line.endsWith(family),
+          );
+        };
+        const send = (from: Namespace, payload: string, fragment: readonly [number, number]) =>
+          forge(from, [{ ...datagram, payload: `${payload}_${family}`, fragment }]);
+
+        await send("client", "whole", [0, 504]);
+        await send("neighbour", "filled_in", [504, 1008]);
+        await send("client", "whole", [504, 1008]);
+        expect(await arrived()).toEqual([`${addressOf("gateway", family)} 1000 whole_${family}`]);
+      },
+    );
 
     test("a routing header takes no packet of a client on from a destination to another place", async () => {
       const [source, destination] = [addressOf("client", "ipv6"), addressOf("narrow", "ipv6")];

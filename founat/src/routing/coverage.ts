@@ -13,7 +13,7 @@ import {
 } from "./cidr.ts";
 import { visitNested } from "./nesting.ts";
 import { PROBE_PREFIXES } from "./probe-addresses.ts";
-import { mergeRanges } from "./ranges.ts";
+import { gapsOf, mergeRanges } from "./ranges.ts";
 
 /**
  * What no gateway ever carries: this host and link, multicast, probes of the tunnel. IPv6 neighbour discovery lives in
@@ -140,20 +140,11 @@ export function carriedRanges<C extends Carrier>(
   });
   return mergeRanges(
     parts.flatMap(({ decision, within }) =>
-      "carrier" in decision && which(decision.carrier) ? rest(rangeOf(decision.prefix), within) : [],
+      "carrier" in decision && which(decision.carrier)
+        ? gapsOf(rangeOf(decision.prefix), within.map(rangeOf))
+        : [],
     ),
   );
-}
-
-/** What is left of a range without networks in it, which are apart and in order. */
-function rest({ first, last }: Range, networks: readonly Prefix[]): Range[] {
-  const gaps: Range[] = [];
-  let next = first;
-  for (const network of networks.map(rangeOf)) {
-    if (next < network.first) gaps.push({ first: next, last: network.first - 1n });
-    next = network.last + 1n;
-  }
-  return next <= last ? [...gaps, { first: next, last }] : gaps;
 }
 
 /**

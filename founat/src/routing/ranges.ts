@@ -25,15 +25,15 @@ export function formatRange(family: Family, { first, last }: Range): string {
   return isCidr ? `${start}/${ADDRESS_BITS[family] - hostBits}` : `${start}-${formatAddress(family, last)}`;
 }
 
-/** What no range holds. */
-export function gapsOf(family: Family, ranges: readonly Range[]): Range[] {
-  const merged = mergeRanges(ranges);
-  const firsts = [0n, ...merged.map(({ last }) => last + 1n)];
-  const lasts = [...merged.map(({ first }) => first - 1n), (1n << BigInt(ADDRESS_BITS[family])) - 1n];
-  return firsts.flatMap((first, index) => {
-    const last = lasts[index] ?? first;
-    return first <= last ? [{ first, last }] : [];
-  });
+/** What is left of a range without others in it, which are apart and in order. */
+export function gapsOf({ first, last }: Range, others: readonly Range[]): Range[] {
+  const gaps: Range[] = [];
+  let next = first;
+  for (const other of others) {
+    if (next < other.first) gaps.push({ first: next, last: other.first - 1n });
+    next = other.last + 1n;
+  }
+  return next <= last ? [...gaps, { first: next, last }] : gaps;
 }
 
 /** The fewest networks that hold the addresses of a range, each as a range. */

@@ -5,6 +5,8 @@ import { inside } from "./topology.ts";
 export interface TestedBackend {
   readonly name: string;
   readonly backend: GatewayBackend;
+  /** Of iptables. */
+  readonly variant: string;
   /** Whether flows that were let through take a fast path. */
   readonly fastPath: boolean;
   /** A shell command that prints all of its packet filter, without counters. */
@@ -14,8 +16,16 @@ export interface TestedBackend {
   readonly mark: RegExp;
   /** A shell command that prints what looks first at what comes out of a tunnel link, and what that holds. */
   readonly check: (link: string) => readonly [command: string, text: string];
+  /** How many commands are done of a program that is killed before its end: some take many. */
+  readonly killedAfter: number;
   /** A shell command that takes the IPv6 rule against routing headers away. */
   readonly allowRoutingHeaders: string;
+  /** A shell command that leaves what a program does that is killed while it asks the kernel how it has rules. */
+  readonly leftOfAsking: string;
+  /** Shell commands that change what the filter does so that every name and every comment stays. */
+  readonly underOldNames: readonly string[];
+  /** A shell command that takes the IPv4 clients from one set, and not from the other. */
+  readonly flushInner: string;
   /** Makes the machine one that has this backend, or undoes that. */
   readonly machine?: readonly [make: string, undo: string];
 }
@@ -25,11 +35,20 @@ const TABLE = "inet egress_nat_gateway";
 const nftables: TestedBackend = {
   name: "nftables",
   backend: "nftables",
+  variant: "",
   fastPath: true,
   everything: "nft --stateless list ruleset",
   clients: `nft list map ${TABLE} clients4`,
   mark: /: 0x/g,
   check: (link) => [`nft list table ${TABLE}`, `chain ${link}_ingress`],
+  killedAfter: 3,
+  leftOfAsking: "nft 'table inet egress_nat_gateway_listing { flags dormant; }'",
+  underOldNames: [
+    `nft 'chain ${TABLE} forward { policy accept; }'`,
+    `nft -a list chain ${TABLE} forward |
+      sed -n 's/.* comment "whatever else ~\\(.*\\)" # handle \\(.*\\)/replace rule ${TABLE} forward handle \\2 accept comment "whatever else ~\\1"/p' | nft -f -`,
+  ],
+  flushInner: `nft flush set ${TABLE} inner4`,
   allowRoutingHeaders: `nft -a list chain ${TABLE} forward |
     sed -n 's/.*"routing_header".* # handle \\(.*\\)/delete rule ${TABLE} forward handle \\1/p' | nft -f -`,
 };
@@ -39,16 +58,29 @@ function iptables(variant: "nft" | "legacy"): TestedBackend {
   return {
     name: `iptables-${variant}`,
     backend: "iptables",
+    variant,
     fastPath: false,
     everything: `${save("iptables")}; ${save("ip6tables")}; ipset save | sed 's/ initval.*//' | sort
       for dev in eth0 fou4 fou6; do for way in ingress egress; do
-        tc filter show dev $dev $way 2>/dev/null | grep -v '^\\s*index'
-      done; done`,
+        tc filter show dev $dev $way 2>/dev/null | sed '/^\\s*index/d'
+      done; done; true`,
     clients: "ipset save en-clients4 | sed 's/ initval.*//' | sort",
     mark: /skbmark 0x/g,
     check: (link) => [`tc filter show dev ${link} ingress`, "ipset(en-inner"],
-    allowRoutingHeaders: `ip6tables-${variant}-save -t filter | sed -n 's/^-A \\(.*-m rt .*\\)/-D \\1/p' |
-      { echo '*filter'; cat; echo COMMIT; } | ip6tables-${variant}-restore --noflush`,
+    killedAfter: 7,
+    leftOfAsking: `iptables-${variant} -t filter -N EN-Q-D-invalid`,
+    underOldNames: [
+      `{ echo '*filter'; echo ':EN-D-not_allowed - [0:0]'
+        iptables-${variant}-save -t filter | sed -n '/^-A EN-D-not_allowed /s/-j DROP/-j ACCEPT/p'
+        echo COMMIT; } | iptables-${variant}-restore --noflush`,
+      `tc qdisc del dev fou6 clsact; tc qdisc add dev fou6 clsact
+       tc filter add dev fou6 ingress protocol all pref 2 basic action ok
+       tc filter add dev fou6 ingress protocol ipv6 pref 1 basic match 'ipset(en-inner6 src,src)' action skbedit mark 0x65670001 pass`,
+    ],
+    flushInner: "ipset flush en-inner4",
+    allowRoutingHeaders: `{ echo '*filter'; echo ':EN-FORWARD - [0:0]'
+      ip6tables-${variant}-save -t filter | sed -n '/-m rt /d; /^-A EN-FORWARD /p'
+      echo COMMIT; } | ip6tables-${variant}-restore --noflush`,
     // One whose kernel does not know nf_tables, as far as iptables can tell.
     ...(variant === "legacy" && {
       machine: [

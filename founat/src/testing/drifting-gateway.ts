@@ -98,14 +98,21 @@ async function drift(command: string): Promise<DriftResult> {
 
 /** Compares where and when the watch says so. */
 async function notice(): Promise<string[]> {
+  // Where nothing tells of changes a comparison comes by the clock, as it would come now.
+  if (gateway.transactions.monitor === undefined) return differencesOf({ elements: true });
   const deadline = sleep(NOTICE_TIMEOUT_MS, undefined, { ref: false });
   for (;;) {
     const where = await Promise.race([heard.promise, deadline]);
     if (where === undefined) return [];
     heard = Promise.withResolvers();
-    const differences = await gateway.check(where).catch((error: Error) => [{ text: error.message }]);
-    if (differences.length > 0) return differences.map(({ text }) => text);
+    const differences = await differencesOf(where);
+    if (differences.length > 0) return differences;
   }
+}
+
+async function differencesOf(where: Suspicion): Promise<string[]> {
+  const differences = await gateway.check(where).catch((error: Error) => [{ text: error.message }]);
+  return differences.map(({ text }) => text);
 }
 
 /** Waits until the watch has said nothing for a while: what it says next is of what comes next. */

@@ -105,7 +105,7 @@ export class IptablesBackend implements Backend {
       steps: [
         ...ipsetStep(sets.before),
         ...rules.steps,
-        ...destroyStep(sets.after),
+        ...destroyStep(sets.gone),
         // What leads out of a tunnel is last.
         ...tcStep(filters.lines),
       ],

@@ -2,7 +2,7 @@ import type { Difference } from "../../difference.ts";
 import { FAMILIES, type Family, VERSION } from "../../family.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
 import type { Command } from "../../kernel/step.ts";
-import type { Range } from "../../routing/cidr.ts";
+import { parseCidr, type Range, rangeOf } from "../../routing/cidr.ts";
 import { formatRange, gapsOf, networksOf } from "../../routing/ranges.ts";
 
 /** Set -> its elements, each with what ipset keeps of it. */
@@ -69,40 +69,50 @@ export function parseSets(text: string): Sets {
 /**
  * What makes the sets those of a policy; clients stay. What clients may reach changes at one instant.
  *
- * @returns lines for before the rules are written, and sets that go after that
+ * @returns lines for before the rules are written, and names of sets that go after that
  */
-export function setChanges(
-  { allowed }: GatewayPolicy,
-  sets: Sets,
-): { readonly differences: readonly Difference[]; readonly before: string[]; readonly after: string[] } {
+export function setChanges({ allowed }: GatewayPolicy, sets: Sets) {
   const differences: Difference[] = [];
-  const [before, after]: [string[], string[]] = [[], []];
+  const before: string[] = [];
+  const gone = new Set([...sets.keys()].filter((name) => !SETS.some((set) => set.name === name)));
   const differs = (name: string, words: string) =>
     differences.push({ object: "set", text: `ipset set ${name} ${words}` });
+  for (const name of gone) differs(name, "is not founat's");
   for (const { kind, family, name, definition } of SETS) {
-    const elements = sets.get(name);
-    if (elements === undefined) {
+    if (!sets.has(name)) {
       differs(name, "is missing");
       before.push(`create ${name} ${definition}`);
     }
-    if (kind !== "allowed") continue;
-    const networks = allowedNetworks(family, allowed[family]);
-    if (isSame(networks, elements ?? [])) continue;
-    if (elements !== undefined) differs(name, "has other elements");
+    const networks = kind === "allowed" ? allowedNetworks(family, allowed[family]) : [];
+    if (kind !== "allowed" || elementLines(name, networks, sets).length === 0) continue;
+    if (sets.has(name)) differs(name, "has other elements");
     const next = `${name}-new`;
     before.push(
       `create ${next} ${definition}`,
-      `flush ${next}`,
-      ...networks.map((text) => `add ${next} ${text}`),
+      ...elementLines(next, networks, sets),
+      `swap ${next} ${name}`,
     );
-    before.push(`swap ${next} ${name}`, `destroy ${next}`);
+    gone.add(next);
   }
-  const strangers = [...sets.keys()].filter((name) => !SETS.some((set) => set.name === name));
-  for (const name of strangers) {
-    differs(name, "is not founat's");
-    if (!before.includes(`destroy ${name}`)) after.push(name);
-  }
-  return { differences, before, after };
+  return { differences, before, gone: [...gone] };
+}
+
+/** What a program has begun that was killed goes on. */
+function elementLines(name: string, wanted: readonly string[], sets: Sets): string[] {
+  const actual = (sets.get(name) ?? []).map(canonical);
+  const extra = actual.filter((element) => !wanted.includes(element));
+  const missing = wanted.filter((element) => !actual.includes(element));
+  return [
+    ...extra.map((element) => `del ${name} ${element.split(" ", 1)}`),
+    ...missing.map((element) => `add ${name} ${element}`),
+  ];
+}
+
+/** ipset spells addresses that hold one of IPv4 otherwise. */
+function canonical(element: string): string {
+  const [network = "", ...flags] = element.split(" ");
+  const prefix = parseCidr(network);
+  return [formatRange(prefix.family, rangeOf(prefix)), ...flags].join(" ");
 }
 
 /**
@@ -112,14 +122,14 @@ export function setChanges(
 function allowedNetworks(family: Family, ranges: readonly Range[]): string[] {
   const networks = (of: readonly Range[]) =>
     of.flatMap((range) => Array.from(networksOf(family, range), (network) => formatRange(family, network)));
-  const [listed, excepted] = [networks(ranges), networks(gapsOf(family, ranges))];
+  const [everything, halves] = ALL[family];
+  const [listed, excepted] = [networks(ranges), networks(gapsOf(rangeOf(parseCidr(everything)), ranges))];
   if (listed.length <= excepted.length) return listed;
-  return [...HALVES[family], ...excepted.map((network) => `${network} nomatch`)];
+  return [...halves, ...excepted.map((network) => `${network} nomatch`)];
 }
 
-/** Of all addresses: there is no element for the whole. */
-const HALVES = { ipv4: ["0.0.0.0/1", "128.0.0.0/1"], ipv6: ["::/1", "8000::/1"] } as const;
-
-function isSame(wanted: readonly string[], actual: readonly string[]): boolean {
-  return wanted.toSorted().join() === actual.toSorted().join();
-}
+/** There is no element for all addresses. */
+const ALL = {
+  ipv4: ["0.0.0.0/0", ["0.0.0.0/1", "128.0.0.0/1"]],
+  ipv6: ["::/0", ["::/1", "8000::/1"]],
+} as const;
