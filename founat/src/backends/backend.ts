@@ -32,7 +32,7 @@ export interface FilterState {
   /** What makes it that of a policy; clients stay, and so does what was not read. It may have to ask the kernel. */
   readonly changes: (policy: GatewayPolicy, links: LinkNames) => Promise<Changes>;
   /** What takes it away, clients and all. */
-  readonly removal: () => Promise<readonly Step[]>;
+  readonly removal: readonly Step[];
   /** What makes its clients `peers`, one by one: each may have been changed by itself. */
   readonly peerDifferences: (peers: Peers) => PeerDifferences;
 }

@@ -1,4 +1,4 @@
-import type { Backend, TransactionCounts } from "../backends/backend.ts";
+import type { Backend, FilterState, TransactionCounts } from "../backends/backend.ts";
 import { IptablesBackend } from "../backends/iptables/backend.ts";
 import { NftBackend } from "../backends/nft/backend.ts";
 import type { Changes, Difference } from "../difference.ts";
@@ -20,6 +20,11 @@ export type GatewayKernel = Pick<Kernel, "run" | "read">;
 export interface Suspicion {
   /** Whether in the elements of the packet filter's sets too, of which there are as many as clients. */
   readonly elements: boolean;
+}
+
+interface Other {
+  readonly backend: Backend;
+  readonly filter: FilterState;
 }
 
 /**
@@ -189,28 +194,36 @@ export class Gateway {
     return { changed: steps.length > 0, state };
   }
 
+  /** The packet filters of other backends that are here. */
+  async #others(): Promise<readonly Other[]> {
+    if (this.#only === this.#backend) return [];
+    const backends = Object.values(this.#backends).filter((backend) => backend !== this.#backend);
+    const others = backends.map(async (backend) => ({
+      backend,
+      filter: await backend.read({ elements: true }),
+    }));
+    const left = (await Promise.all(others)).filter(({ filter }) => filter.exists);
+    if (left.length === 0) this.#only = this.#backend;
+    return left;
+  }
+
   /**
-   * Takes the packet filter of another backend away once this one's is there, with the same clients by the same marks: what
-   * both let through passes in between.
+   * Takes the packet filters of other backends away once that of this one is there, with the same clients by the same marks:
+   * what both let through passes in between.
    *
-   * @returns whether there was one
+   * @returns whether there was any
    */
   async #leaveOthers(): Promise<boolean> {
-    const backend = this.#backend;
-    if (this.#only === backend) return false;
-    let found = false;
-    for (const other of Object.values(this.#backends)) {
-      if (other === backend) continue;
-      const left = await other.read({ elements: true });
-      if (!left.exists) continue;
-      found = true;
-      const known = (await backend.read({ elements: true })).peers();
-      await backend.run(backend.peerSteps({ put: missingPeers(left.peers(), known), removed: new Map() }));
-      await other.run(await left.removal());
+    const others = await this.#others();
+    for (const { backend, filter } of others) {
+      const known = (await this.#backend.read({ elements: true })).peers();
+      const put = missingPeers(filter.peers(), known);
+      await this.#backend.run(this.#backend.peerSteps({ put, removed: new Map() }));
+      await backend.run(filter.removal);
       this.#book = undefined;
     }
-    this.#only = backend;
-    return found;
+    this.#only = this.#backend;
+    return others.length > 0;
   }
 
   async #changes(state: GatewayState): Promise<Changes & { readonly facts: GatewayFacts }> {
@@ -225,7 +238,7 @@ export class Gateway {
 
   async #knownPeers(): Promise<PeerBook> {
     // Until another backend's filter is gone it knows them better.
-    if (this.#only !== this.#backend) await this.#apply();
+    if ((await this.#others()).length > 0) await this.#apply();
     if (this.#book !== undefined) return this.#book;
     const filter = await this.#backend.read({ elements: true });
     const peers = filter.peers();

@@ -68,19 +68,17 @@ function iptables(variant: "nft" | "legacy"): TestedBackend {
     mark: /skbmark 0x/g,
     check: (link) => [`tc filter show dev ${link} ingress`, "ipset(en-inner"],
     killedAfter: 7,
-    leftOfAsking: `iptables-${variant} -t filter -N EN-Q-D-invalid`,
+    leftOfAsking: `iptables-${variant} -t filter -N EQ-D-invalid`,
     underOldNames: [
-      `{ echo '*filter'; echo ':EN-D-not_allowed - [0:0]'
-        iptables-${variant}-save -t filter | sed -n '/^-A EN-D-not_allowed /s/-j DROP/-j ACCEPT/p'
-        echo COMMIT; } | iptables-${variant}-restore --noflush`,
+      `rules=$(iptables-${variant}-save -t filter | sed -n '/^-A EN-D-not_allowed /s/-j DROP/-j ACCEPT/p')
+       printf '*filter\\n:EN-D-not_allowed - [0:0]\\n%s\\nCOMMIT\\n' "$rules" | iptables-${variant}-restore -w 5 --noflush`,
       `tc qdisc del dev fou6 clsact; tc qdisc add dev fou6 clsact
        tc filter add dev fou6 ingress protocol all pref 2 basic action ok
        tc filter add dev fou6 ingress protocol ipv6 pref 1 basic match 'ipset(en-inner6 src,src)' action skbedit mark 0x65670001 pass`,
     ],
     flushInner: "ipset flush en-inner4",
-    allowRoutingHeaders: `{ echo '*filter'; echo ':EN-FORWARD - [0:0]'
-      ip6tables-${variant}-save -t filter | sed -n '/-m rt /d; /^-A EN-FORWARD /p'
-      echo COMMIT; } | ip6tables-${variant}-restore --noflush`,
+    allowRoutingHeaders: `rules=$(ip6tables-${variant}-save -t filter | sed -n '/-m rt /d; /^-A EN-FORWARD /p')
+      printf '*filter\\n:EN-FORWARD - [0:0]\\n%s\\nCOMMIT\\n' "$rules" | ip6tables-${variant}-restore -w 5 --noflush`,
     // One whose kernel does not know nf_tables, as far as iptables can tell.
     ...(variant === "legacy" && {
       machine: [

@@ -7,28 +7,23 @@ import type { Command, Step } from "../../kernel/step.ts";
 import type { Backend, FilterState } from "../backend.ts";
 import { RuleListing } from "./asking.ts";
 import { parseDrops } from "./drops.ts";
-import {
-  type Filters,
-  filterChanges,
-  filterRemoval,
-  parseFilters,
-  READ_FILTERS,
-  tcStep,
-  trialOf,
-} from "./filters.ts";
+import * as tc from "./filters.ts";
 import { peerDifferences, peerLines, peersOf } from "./peers.ts";
 import { gatewayRules } from "./rules.ts";
 import { destroyStep, ipsetStep, parseSets, type Sets, setChanges } from "./sets.ts";
-import { holdsOwn, parseTables, type Tables, tableChanges } from "./tables.ts";
+import { holdsChains, NO_TABLES, parseTables, type Tables, tableChanges } from "./tables.ts";
 import { unavailable } from "./unavailable.ts";
 
 const PROGRAMS = { ipv4: "iptables", ipv6: "ip6tables" } as const;
+const PREFIX = "EN-";
+type Variant = "nft" | "legacy";
 
 interface IptablesState {
+  readonly variant: Variant;
   /** Of the families that the kernel knows. */
   readonly tables: ReadonlyMap<Family, Tables>;
   readonly sets: Sets;
-  readonly filters: Filters;
+  readonly filters: tc.Filters;
 }
 
 /** A gateway's packet filter as rules of iptables, sets of ipset and filters of traffic control. */
@@ -37,9 +32,9 @@ export class IptablesBackend implements Backend {
   readonly transactions = { begun: 0, succeeded: 0 };
   readonly #kernel: Pick<Kernel, "run" | "read">;
   readonly #listings: Readonly<Record<Family, RuleListing>>;
-  /** Whether the kernel has taken filters like those that are wanted. */
+  /** Whether all programs are there, and the kernel has taken what is wanted. */
   #tried = false;
-  #variant: Promise<"nft" | "legacy"> | undefined;
+  #variant: Promise<Variant> | undefined;
 
   constructor(kernel: Pick<Kernel, "run" | "read">) {
     this.#kernel = kernel;
@@ -47,26 +42,28 @@ export class IptablesBackend implements Backend {
   }
 
   async read(): Promise<FilterState> {
-    const save = async (family: Family) => saveStep(await this.#program(family));
+    const variant = await this.#variantHere();
+    // What is not installed has made nothing.
+    const mayFail = !this.#tried;
     const [rules4 = "", rules6 = "", sets = "", filters = "", ipv6 = ""] = await this.#kernel.read([
-      await save("ipv4"),
-      { ...(await save("ipv6")), ifSysctl: OF_IPV6 },
-      { file: "ipset", args: ["save"], mayFail: true },
-      READ_FILTERS,
+      { ...saveStep("ipv4", variant), mayFail },
+      { ...saveStep("ipv6", variant), mayFail, ifSysctl: OF_IPV6 },
+      { file: "ipset", args: ["save"], mayFail },
+      { ...tc.READ_FILTERS, mayFail },
       { read: [OF_IPV6], presenceOnly: true },
     ]);
-    const tables = new Map([["ipv4", parseTables(rules4)]] as [Family, Tables][]);
+    const tables = new Map<Family, Tables>([["ipv4", parseTables(rules4)]]);
     if (ipv6 !== "") tables.set("ipv6", parseTables(rules6));
-    const state = { tables, sets: parseSets(sets), filters: parseFilters(filters) };
+    const state = { variant, tables, sets: parseSets(sets), filters: tc.parseFilters(filters) };
     return {
-      exists: state.sets.size > 0 || [...tables.values()].some(holdsOwn),
+      exists: state.sets.size > 0 || [...tables.values()].some((of) => holdsChains(of, PREFIX)),
       fastPath: false,
       peers: () => peersOf(state.sets),
       changes: (policy, { replaced }) => this.#changes(policy, state, replaced).catch(unavailable),
       peerDifferences: (peers) => peerDifferences(peers, state.sets),
-      removal: async () => [
-        ...tcStep(filterRemoval(state.filters)),
-        ...(await this.#restoreSteps(new Map(), state)).steps,
+      removal: [
+        ...tc.tcStep(tc.filterRemoval(state.filters)),
+        ...restoration(new Map(), state).steps,
         ...destroyStep([...state.sets.keys()]),
       ],
     };
@@ -81,55 +78,39 @@ export class IptablesBackend implements Backend {
   }
 
   async drops(): Promise<ReadonlyMap<string, number>> {
-    const saves = await Promise.all(
-      FAMILIES.map(async (family) => saveStep(await this.#program(family), "-c")),
-    );
-    const qdiscs: Command = { file: "tc", args: ["-s", "-j", "qdisc", "show"], mayFail: true };
-    const [rules4 = "", rules6 = "", qdisc = ""] = await this.#kernel.read([...saves, qdiscs]);
-    return parseDrops([rules4, rules6], qdisc);
+    const variant = await this.#variantHere();
+    const [qdiscs = "", ...rules] = await this.#kernel.read([
+      { file: "tc", args: ["-s", "-j", "qdisc", "show"], mayFail: true },
+      ...FAMILIES.map((family) => ({ ...saveStep(family, variant, "-c"), mayFail: true })),
+    ]);
+    return parseDrops(rules, qdiscs);
   }
 
   async #changes(policy: GatewayPolicy, state: IptablesState, replaced: ReadonlySet<string>) {
     const wanted = new Map<Family, Tables>();
     for (const family of state.tables.keys()) {
-      const listing = this.#listings[family].of(await this.#program(family), gatewayRules(policy, family));
-      wanted.set(family, await listing);
+      const program = `${PROGRAMS[family]}-${state.variant}`;
+      wanted.set(family, await this.#listings[family].of(program, gatewayRules(policy, family)));
     }
-    if (!this.#tried) await this.#kernel.read(trialOf(policy));
+    if (!this.#tried) await this.#kernel.read([tc.trialOf(policy)]);
     this.#tried = true;
-    const rules = await this.#restoreSteps(wanted, state);
     const sets = setChanges(policy, state.sets);
-    const filters = filterChanges(policy, state.filters, replaced);
+    const rules = restoration(wanted, state);
+    const filters = tc.filterChanges(policy, state.filters, replaced);
     return {
       differences: [...sets.differences, ...rules.differences, ...filters.differences],
+      // What leads out of a tunnel is last.
       steps: [
         ...ipsetStep(sets.before),
         ...rules.steps,
         ...destroyStep(sets.gone),
-        // What leads out of a tunnel is last.
-        ...tcStep(filters.lines),
+        ...tc.tcStep(filters.lines),
       ],
     };
   }
 
-  async #restoreSteps(wanted: ReadonlyMap<Family, Tables>, { tables }: IptablesState) {
-    const changes = [...tables].map(async ([family, actual]) => {
-      const { differences, text } = tableChanges(PROGRAMS[family], wanted.get(family) ?? new Map(), actual);
-      const file = `${await this.#program(family)}-restore`;
-      return {
-        differences,
-        steps: text === "" ? [] : [{ file, args: ["-w", "5", "--noflush"], input: text }],
-      };
-    });
-    const all = await Promise.all(changes);
-    return {
-      differences: all.flatMap(({ differences }) => differences),
-      steps: all.flatMap(({ steps }) => steps),
-    };
-  }
-
-  /** Both are in Debian's package. What says `iptables` may be either. */
-  async #program(family: Family): Promise<string> {
+  /** Both are in Debian's package, and what says `iptables` may be either. */
+  #variantHere(): Promise<Variant> {
     this.#variant ??= this.#kernel.read([{ file: "iptables-nft-save", args: ["-t", "filter"] }]).then(
       () => "nft" as const,
       (error) => {
@@ -138,10 +119,27 @@ export class IptablesBackend implements Backend {
         throw error;
       },
     );
-    return `${PROGRAMS[family]}-${await this.#variant}`;
+    return this.#variant;
   }
 }
 
-function saveStep(program: string, ...args: readonly string[]): Command {
-  return { file: `${program}-save`, args, mayFail: true };
+function saveStep(family: Family, variant: Variant, ...args: readonly string[]): Command {
+  return { file: `${PROGRAMS[family]}-${variant}-save`, args };
+}
+
+/** One process for each family in which rules differ. */
+function restoration(wanted: ReadonlyMap<Family, Tables>, { tables, variant }: IptablesState) {
+  const all = Array.from(tables, ([family, actual]) => ({
+    file: PROGRAMS[family],
+    ...tableChanges(wanted.get(family) ?? NO_TABLES, actual, PREFIX),
+  })).filter(({ text }) => text !== "");
+  return {
+    differences: all.flatMap(({ file, differences }) =>
+      differences.map((words) => ({ object: "chain", text: `${file} ${words}` })),
+    ),
+    steps: all.map(({ file, text }) => {
+      const args = ["-w", "5", "--noflush"];
+      return { file: `${file}-${variant}-restore`, args, input: text };
+    }),
+  };
 }

@@ -59,7 +59,7 @@ export function parseSets(text: string): Sets {
   const sets = new Map<string, string[]>();
   for (const line of text.split("\n")) {
     const [verb, name = "", ...words] = line.split(" ");
-    if (!/^en-(?!q-)/.test(name)) continue;
+    if (!name.startsWith("en-")) continue;
     if (verb === "create") sets.set(name, []);
     else sets.get(name)?.push(words.join(" "));
   }
@@ -122,14 +122,15 @@ function canonical(element: string): string {
 function allowedNetworks(family: Family, ranges: readonly Range[]): string[] {
   const networks = (of: readonly Range[]) =>
     of.flatMap((range) => Array.from(networksOf(family, range), (network) => formatRange(family, network)));
-  const [everything, halves] = ALL[family];
+  const [everything, ...halves] = ALL[family];
   const [listed, excepted] = [networks(ranges), networks(gapsOf(rangeOf(parseCidr(everything)), ranges))];
   if (listed.length <= excepted.length) return listed;
-  return [...halves, ...excepted.map((network) => `${network} nomatch`)];
+  const wide = halves.filter((half) => !excepted.includes(half));
+  return [...wide, ...excepted.map((network) => `${network} nomatch`)];
 }
 
 /** There is no element for all addresses. */
 const ALL = {
-  ipv4: ["0.0.0.0/0", ["0.0.0.0/1", "128.0.0.0/1"]],
-  ipv6: ["::/0", ["::/1", "8000::/1"]],
+  ipv4: ["0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1"],
+  ipv6: ["::/0", "::/1", "8000::/1"],
 } as const;
