@@ -1,6 +1,8 @@
+import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
 import { FAMILIES } from "../family.ts";
+import { kernelThrough } from "../kernel/kernel.ts";
 import { gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import { everywhere } from "../testing/data-path.ts";
 import { Interrupted, interruptedKernel } from "../testing/interrupted.ts";
@@ -56,6 +58,28 @@ async function live(begun: readonly Promise<string>[]): Promise<void> {
   }
   expect({ leaks: await leaks(), bare: await bareAnswers() }).toEqual({ leaks: 0, bare: 0 });
 }
+
+test("a host that lacks what a backend needs is told so, and the gateway goes on with the one that it has", async () => {
+  // Programs of /usr/sbin, but those of nftables.
+  await machine.run("mkdir -p /run/few; ln -sf /usr/sbin/nft /usr/sbin/conntrack /run/few");
+  const poor = kernelThrough((file, args, input) => {
+    const inNetns = ["nsenter", "--net=/run/netns/gateway", "--", "env", "PATH=/usr/bin:/bin:/run/few"];
+    return machine.exec([...inNetns, file, ...args], { input });
+  });
+  const there = new Gateway(gatewayConfig(), { kernel: poor, logger: silent });
+  await there.init();
+  await expect(there.configure(gatewayConfig({ backend: "iptables" }))).rejects.toMatchObject({
+    code: "backend-unavailable",
+    retryable: false,
+    message: expect.stringMatching(
+      /ipset: not found.*packages iptables, ipset and iproute2.* or use the nftables backend/s,
+    ),
+  });
+  expect(await ask("client", "tcp", addressOf("internet", "ipv4"))).toBe(addressOf("gateway", "ipv4"));
+  await there.configure(gatewayConfig());
+  expect(await there.check()).toEqual([]);
+  await onlyHas("nftables");
+});
 
 test("flows and clients live on when a gateway changes its backend, and nothing of the other one stays", async () => {
   const begun = talks(50);

@@ -12,13 +12,6 @@ const NO_UNICAST: Readonly<Record<Family, readonly string[]>> = {
   ipv6: ["-m addrtype --dst-type LOCAL,ANYCAST", "-m addrtype --dst-type MULTICAST"],
 };
 
-/** Those in which a packet can be dropped twice, and be counted by either. */
-const DROPS: Readonly<Record<string, readonly DropReason[]>> = {
-  filter: ["invalid", "routing_header", "not_allowed"],
-  mangle: ["to_gateway", "no_client"],
-  raw: ["no_client"],
-};
-
 /** A chain drops and counts: counters begin anew when other rules of a chain are written. */
 const drop = (reason: DropReason) => `-j EN-D-${reason}`;
 const hex = (number: number) => `0x${number.toString(16)}`;
@@ -54,7 +47,6 @@ ${family === "ipv6" ? `-A EN-FORWARD -m rt ${drop("routing_header")}` : ""}
 -A EN-FORWARD -i ${uplink} ${toTunnel} -p ${protocol} -m conntrack --ctstate RELATED -j RETURN
 # whatever else
 -A EN-FORWARD ${drop("not_allowed")}
-${drops("filter")}
 ${own === undefined ? "" : sourceNat(policy, own, allowed)}
 *mangle
 # after conntrack, before routing
@@ -74,7 +66,6 @@ ${noUnicast((type) => `-A EN-PREROUTING ${fromTunnel} ${type} -g EN-FROM-TUNNEL`
 # the tunnel's MTU is smaller than what both ends see
 -A FORWARD -j EN-CLAMP
 -A EN-CLAMP -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu
-${drops("mangle")}
 *raw
 # what goes into a tunnel
 -A PREROUTING -j EN-ARRIVALS
@@ -96,7 +87,6 @@ ${noUnicast((type) => `-A EN-ARRIVALS -p 4 ${type} ${drop("no_client")}\n-A EN-A
 -A OUTPUT -j EN-OUTER-OUTPUT
 -A EN-OUTER-OUTPUT ${outer} -j MARK --set-mark ${hex(marks.outer)}
 -A EN-OUTER-OUTPUT ${outer} -j CT --notrack
-${drops("raw")}
 `);
 }
 
@@ -109,10 +99,6 @@ function sourceNat({ uplink, marks }: GatewayPolicy, own: string, allowed: strin
 -A EN-POSTROUTING ${passed} -j SNAT --to-source ${own} --random-fully`;
 }
 
-function drops(table: keyof typeof DROPS): string {
-  return (DROPS[table] ?? []).map((reason) => `# ${reason}\n-A EN-D-${reason} -j DROP`).join("\n");
-}
-
 function withComments(script: string): string {
   let comment = "";
   const lines = script.split("\n").flatMap((line) => {
@@ -120,5 +106,10 @@ function withComments(script: string): string {
     if (line === "" || line.startsWith("#")) return [];
     return [line.replace(/(?= -[jg] )/, ` -m comment --comment "${comment}"`)];
   });
-  return `${lines.join("\n")}\n`;
+  return `${lines.join("\n")}\n`.replaceAll(/^\*[^*]*/gm, (table) => table + dropChains(table));
+}
+
+function dropChains(table: string): string {
+  const chains = new Set(table.match(/\bEN-D-\w+/g));
+  return Array.from(chains, (chain) => `-A ${chain} -j DROP\n`).join("");
 }
