@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
 import { FAMILIES } from "../family.ts";
 import { kernelThrough } from "../kernel/kernel.ts";
+import { isLong } from "../testing/backends.ts";
 import { gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import { everywhere } from "../testing/data-path.ts";
 import { Interrupted, interruptedKernel } from "../testing/interrupted.ts";
@@ -96,7 +97,7 @@ test("flows and clients live on when a gateway changes its backend, and nothing 
   await gateway.sync(clients);
 });
 
-test.each([5, 8])(
+test.each(isLong ? [5, 8] : [8])(
   "the same where its program is killed again and again, each time after %i commands",
   async (commands) => {
     const begun = talks(60);

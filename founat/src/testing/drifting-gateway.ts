@@ -58,7 +58,6 @@ for (const command of commands) {
     watch = await startWatch();
   }
   results.push(await drift(command));
-  process.stderr.write(JSON.stringify(results.at(-1)) + "\n");
 }
 await watch?.stop();
 console.log(JSON.stringify(results));

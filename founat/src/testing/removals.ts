@@ -63,7 +63,8 @@ async function iptablesRemovals(variant: string): Promise<string[]> {
   const both = (table: string, lines: string) =>
     ["iptables", "ip6tables"]
       .map((program) => `printf '*${table}\\n${lines}\\nCOMMIT\\n' | ${program}-${variant}-restore --noflush`)
-      .join("; ");
+      // One chain is of IPv6 alone.
+      .join(" || true; ");
   const commands: string[] = [];
   let table = "";
   for (const line of (await inside("gateway", `ip6tables-${variant}-save`)).split("\n")) {
