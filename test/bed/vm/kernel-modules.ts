@@ -34,5 +34,5 @@ export const GUEST_MODULES = [
   ],
   // A gateway with the iptables backend.
   ["ip_set_hash_ip", "ip_set_hash_ipmark", "xt_CT", "xt_devgroup", "ip6t_rt", "em_ipset"],
-  ["sch_ingress", "cls_basic", "cls_fw", "cls_u32", "cls_matchall", "cls_flower", "act_gact"],
+  ["sch_ingress", "cls_basic", "act_gact", "act_skbedit"],
 ].flat();

@@ -99,12 +99,12 @@ export function setChanges({ allowed }: GatewayPolicy, sets: Sets) {
 
 /** What a program has begun that was killed goes on. */
 function elementLines(name: string, wanted: readonly string[], sets: Sets): string[] {
-  const actual = (sets.get(name) ?? []).map(canonical);
-  const extra = actual.filter((element) => !wanted.includes(element));
-  const missing = wanted.filter((element) => !actual.includes(element));
+  const [wants, present] = [new Set(wanted), new Set((sets.get(name) ?? []).map(canonical))];
   return [
-    ...extra.map((element) => `del ${name} ${element.split(" ", 1)}`),
-    ...missing.map((element) => `add ${name} ${element}`),
+    ...[...present]
+      .filter((element) => !wants.has(element))
+      .map((text) => `del ${name} ${text.split(" ", 1)}`),
+    ...wanted.filter((element) => !present.has(element)).map((text) => `add ${name} ${text}`),
   ];
 }
 
