@@ -1,12 +1,13 @@
-import { type Family, VERSION } from "../../family.ts";
+import type { Family } from "../../family.ts";
 import type { DropReason, GatewayPolicy } from "../../gateway/policy.ts";
+import { setName } from "./sets.ts";
 
 const ICMP: Readonly<Record<Family, { readonly protocol: string; readonly echoRequest: string }>> = {
   ipv4: { protocol: "icmp", echoRequest: "-p icmp --icmp-type echo-request" },
   ipv6: { protocol: "ipv6-icmp", echoRequest: "-p ipv6-icmp --icmpv6-type echo-request" },
 };
 
-/** What is not sent to one other host. Of IPv6 the kernel looks at scopes for one type and at routes for others (xt_addrtype.c). */
+/** What is not sent to one other host. Of IPv6 the kernel looks at scopes for one type, at routes for others (xt_addrtype.c). */
 const NO_UNICAST: Readonly<Record<Family, readonly string[]>> = {
   ipv4: ["-m addrtype ! --dst-type UNICAST"],
   ipv6: ["-m addrtype --dst-type LOCAL,ANYCAST", "-m addrtype --dst-type MULTICAST"],
@@ -16,23 +17,33 @@ const NO_UNICAST: Readonly<Record<Family, readonly string[]>> = {
 const drop = (reason: DropReason) => `-j EN-D-${reason}`;
 const hex = (number: number) => `0x${number.toString(16)}`;
 
+type Words = ReturnType<typeof wordsOf>;
+
+function wordsOf(policy: GatewayPolicy, family: Family) {
+  const { port, group, uplink } = policy;
+  return {
+    ...{ ...policy, ...ICMP[family], family, own: policy.addresses[family], probes: policy.probes[family] },
+    clients: setName("clients", family),
+    allowed: setName("allowed", family),
+    fromTunnel: `-m devgroup --src-group ${hex(group)}`,
+    toTunnel: `-m devgroup --dst-group ${hex(group)}`,
+    outer: `-p udp --dport ${port}`,
+    translated: `-i ${uplink} -m conntrack --ctdir REPLY --ctstate SNAT`,
+    noUnicast: (rule: (type: string) => string) => NO_UNICAST[family].map(rule).join("\n"),
+  };
+}
+
 /**
- * The rules of a gateway for one family, as `iptables-restore` reads them: what leads out of a tunnel, and where a packet
- * is dropped before anything has looked at it, is not there (see filters.ts). A comment is for the rules after it, up to
- * the next.
+ * The rules of a gateway for one family, as `iptables-restore` reads them: what leads out of a tunnel, and what nothing
+ * has translated, is for filters.ts. A comment is for the rules after it, up to the next.
  */
 export function gatewayRules(policy: GatewayPolicy, family: Family): string {
-  const { uplink, port, marks, probes, addresses } = policy;
-  const [clients, allowed] = [`en-clients${VERSION[family]}`, `en-allowed${VERSION[family]}`];
-  const fromTunnel = `-m devgroup --src-group ${hex(policy.group)}`;
-  const toTunnel = `-m devgroup --dst-group ${hex(policy.group)}`;
-  const outer = `-p udp --dport ${port}`;
-  const translated = `-i ${uplink} -m conntrack --ctdir REPLY --ctstate SNAT`;
-  const own = addresses[family];
-  const { protocol, echoRequest } = ICMP[family];
-  const noUnicast = (rule: (type: string) => string) => NO_UNICAST[family].map(rule).join("\n");
-  return withComments(`
-*filter
+  const words = wordsOf(policy, family);
+  return withComments([filter(words), nat(words), mangle(words), raw(words)].join(""));
+}
+
+function filter({ family, protocol, uplink, fromTunnel, toTunnel, allowed }: Words): string {
+  return `*filter
 # clients to destinations, answers back, nothing else
 -A FORWARD -j EN-FORWARD
 # would leave without NAT
@@ -47,8 +58,31 @@ ${family === "ipv6" ? `-A EN-FORWARD -m rt ${drop("routing_header")}` : ""}
 -A EN-FORWARD -i ${uplink} ${toTunnel} -p ${protocol} -m conntrack --ctstate RELATED -j RETURN
 # whatever else
 -A EN-FORWARD ${drop("not_allowed")}
-${own === undefined ? "" : sourceNat(policy, own, allowed)}
-*mangle
+`;
+}
+
+function nat({ uplink, marks, own, allowed }: Words): string {
+  if (own === undefined) return "";
+  const passed = `-o ${uplink} -m mark --mark ${hex(marks.passed)} -m set --match-set ${allowed} dst`;
+  return `*nat
+# random ports: two clients that use one port do not wait for each other
+-A POSTROUTING -j EN-POSTROUTING
+# clients leave with the gateway's address
+-A EN-POSTROUTING ${passed} -j SNAT --to-source ${own} --random-fully
+`;
+}
+
+function mangle({
+  marks,
+  clients,
+  fromTunnel,
+  outer,
+  translated,
+  probes,
+  echoRequest,
+  noUnicast,
+}: Words): string {
+  return `*mangle
 # after conntrack, before routing
 -A PREROUTING -j EN-PREROUTING
 # through the tunnel, to this host
@@ -60,13 +94,19 @@ ${noUnicast((type) => `-A EN-PREROUTING ${fromTunnel} ${type} -g EN-FROM-TUNNEL`
 # outer packets of anybody else
 -A EN-PREROUTING ${outer} -m mark --mark 0 ${drop("no_client")}
 # probes of the tunnel: the kernel answers, no socket is reached
--A EN-FROM-TUNNEL -d ${probes[family]} ${echoRequest} -j RETURN
+-A EN-FROM-TUNNEL -d ${probes} ${echoRequest} -j RETURN
 # no client reaches the gateway itself
 -A EN-FROM-TUNNEL ${drop("to_gateway")}
 # the tunnel's MTU is smaller than what both ends see
 -A FORWARD -j EN-CLAMP
 -A EN-CLAMP -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu
-*raw
+`;
+}
+
+function raw({ uplink, marks, clients, fromTunnel, outer, probes, noUnicast }: Words): string {
+  const plainTunnel = (type: string) =>
+    [4, 41].map((protocol) => `-A EN-ARRIVALS -p ${protocol} ${type} ${drop("no_client")}`).join("\n");
+  return `*raw
 # what goes into a tunnel
 -A PREROUTING -j EN-ARRIVALS
 # what comes out of one was looked at before
@@ -76,9 +116,9 @@ ${noUnicast((type) => `-A EN-PREROUTING ${fromTunnel} ${type} -g EN-FROM-TUNNEL`
 # outer packets from within
 ${noUnicast((type) => `-A EN-ARRIVALS ${outer} ${type} -g EN-OUTER`)}
 # a tunnel without UDP would carry no mark
-${noUnicast((type) => `-A EN-ARRIVALS -p 4 ${type} ${drop("no_client")}\n-A EN-ARRIVALS -p 41 ${type} ${drop("no_client")}`)}
+${noUnicast(plainTunnel)}
 # probes come through the tunnel only
--A EN-ARRIVALS -d ${probes[family]} -j DROP
+-A EN-ARRIVALS -d ${probes} -j DROP
 # of anybody else: ends after conntrack, unless it is the answer to a flow that NAT gave this port
 -A EN-OUTER -j MARK --set-mark 0
 # of clients: nobody asks for their flow
@@ -87,16 +127,7 @@ ${noUnicast((type) => `-A EN-ARRIVALS -p 4 ${type} ${drop("no_client")}\n-A EN-A
 -A OUTPUT -j EN-OUTER-OUTPUT
 -A EN-OUTER-OUTPUT ${outer} -j MARK --set-mark ${hex(marks.outer)}
 -A EN-OUTER-OUTPUT ${outer} -j CT --notrack
-`);
-}
-
-function sourceNat({ uplink, marks }: GatewayPolicy, own: string, allowed: string): string {
-  const passed = `-o ${uplink} -m mark --mark ${hex(marks.passed)} -m set --match-set ${allowed} dst`;
-  return `*nat
-# random ports: two clients that use one port do not wait for each other
--A POSTROUTING -j EN-POSTROUTING
-# clients leave with the gateway's address
--A EN-POSTROUTING ${passed} -j SNAT --to-source ${own} --random-fully`;
+`;
 }
 
 function withComments(script: string): string {
