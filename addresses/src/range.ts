@@ -30,3 +30,14 @@ export function formatRange(family: Family, { first, last }: Range): string {
   const isCidr = size === 1n << BigInt(hostBits) && first % size === 0n;
   return isCidr ? `${start}/${ADDRESS_BITS[family] - hostBits}` : `${start}-${formatAddress(family, last)}`;
 }
+
+/** What is left of a range without others in it, which are apart and in order. */
+export function gapsOf({ first, last }: Range, others: readonly Range[]): Range[] {
+  const gaps: Range[] = [];
+  let next = first;
+  for (const other of others) {
+    if (next < other.first) gaps.push({ first: next, last: other.first - 1n });
+    next = other.last + 1n;
+  }
+  return next <= last ? [...gaps, { first: next, last }] : gaps;
+}

@@ -1,7 +1,7 @@
 /** The data path of egress NAT: FoU tunnels, policy routing, SNAT. It knows no Kubernetes. */
 
 export { type Addresses, FAMILIES, type Family } from "@egress-nat/addresses";
-export type { TransactionCounts } from "./backends/backend.ts";
+export type { TransactionCounts, TransactionMonitor } from "./backends/backend.ts";
 export { Client, type Repair } from "./client/client.ts";
 export type { ClientConfig, ClientEgress } from "./client/config.ts";
 export type { Refusals } from "./client/policy.ts";

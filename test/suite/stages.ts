@@ -62,6 +62,11 @@ export const NIGHTLY_STAGES: Plan = [
         only: ["/plugin.test.ts"],
       }),
     ),
+    vitestStage("datapath", "gateways with each backend, iptables-legacy too, at length", {
+      name: "backends",
+      environment: { E2E_LENGTH: "long" },
+      only: ["/gateway/"],
+    }),
     vitestStage("datapath", "programs whose ports are held, at length", {
       name: "hostile",
       environment: { E2E_LENGTH: "long" },

@@ -31,6 +31,8 @@ export interface FilterState {
   readonly peers: () => Peers;
   /** What makes it that of a policy; clients stay, and so does what was not read. It may have to ask the kernel. */
   readonly changes: (policy: GatewayPolicy, links: LinkNames) => Promise<Changes>;
+  /** What takes it away, clients and all. */
+  readonly removal: readonly Step[];
   /** What makes its clients `peers`, one by one: each may have been changed by itself. */
   readonly peerDifferences: (peers: Peers) => PeerDifferences;
 }
@@ -47,9 +49,21 @@ export interface PeerDifferences extends Changes {
   readonly strangers: readonly string[];
 }
 
-/** How often nftables was changed by one program; the kernel counts all changes, whoever made them. */
+/** How often a packet filter was changed by one program. */
 export interface TransactionCounts {
+  /** What tells of all changes, whoever makes them; absent: nothing does. */
+  readonly monitor?: TransactionMonitor;
   /** Without those that have failed. */
   readonly begun: number;
   readonly succeeded: number;
+}
+
+/** A program that prints a line for each change as it is made. */
+export interface TransactionMonitor {
+  readonly file: string;
+  readonly args: readonly string[];
+  /** The line that ends a transaction. */
+  readonly end: RegExp;
+  /** The line that says that some were missed. */
+  readonly lost: RegExp;
 }

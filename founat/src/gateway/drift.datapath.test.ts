@@ -2,10 +2,12 @@ import { join } from "node:path";
 import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { build } from "esbuild";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
+import { BACKENDS, isLong, packetFilter, type TestedBackend } from "../testing/backends.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import type { DriftInput, DriftResult } from "../testing/drifting-gateway.ts";
+import { filterRemovals } from "../testing/removals.ts";
 import {
   addressOf,
   ask,
@@ -20,6 +22,7 @@ import {
   silence,
   talk,
 } from "../testing/topology.ts";
+import type { GatewayConfig } from "./config.ts";
 import { Gateway, type Suspicion } from "./gateway.ts";
 import { prepareGatewayNetns } from "./netns.ts";
 
@@ -31,13 +34,16 @@ const ASTRAY = ["leaks", "bare_answers", "strangers_out"] as const;
 const SENT = ["sent4", "sent6"] as const;
 
 const clients = [gatewayClient("client"), gatewayClient("neighbour")];
-const gateway = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
 
 /** One by one, on a machine that may be busy. */
 const REMOVALS_MS = 580_000;
 
 /** Runs the watching gateway in its namespace while commands take things away. */
-async function drift(commands: readonly string[], holdMs: number): Promise<DriftResult[]> {
+async function drift(
+  config: GatewayConfig,
+  commands: readonly string[],
+  holdMs: number,
+): Promise<DriftResult[]> {
   const outfile = join(machine.share, "drifting-gateway.mjs");
   await build({
     entryPoints: [join(import.meta.dirname, "../testing/drifting-gateway.ts")],
@@ -46,36 +52,14 @@ async function drift(commands: readonly string[], holdMs: number): Promise<Drift
     platform: "node",
     format: "esm",
   });
-  const input: DriftInput = { config: gatewayConfig(), clients, holdMs, commands, count: COUNT };
+  const input: DriftInput = { config, clients, holdMs, commands, count: COUNT };
   const node = ["nsenter", "--net=/run/netns/gateway", "--", "node", outfile];
   const output = await machine.run([...node, JSON.stringify(input)], { timeoutMs: REMOVALS_MS });
   return JSON.parse(output) as DriftResult[];
 }
 
-const ofTable = "inet egress_nat_gateway";
-
 /** What a gateway's namespace holds, each thing as the command that takes it away, from both families at once. */
-async function removals(): Promise<string[]> {
-  const listing = JSON.parse(await inside("gateway", "nft -j list ruleset")) as {
-    nftables: {
-      chain?: { name: string; hook?: string };
-      set?: { name: string };
-      map?: { name: string };
-      flowtable?: { name: string };
-      rule?: { chain: string; comment: string };
-    }[];
-  };
-  const rules = listing.nftables.flatMap(({ rule }) => (rule ? [rule] : []));
-  const nft = listing.nftables.flatMap(({ chain, set, map, flowtable }) => [
-    ...(chain ? [`nft flush chain ${ofTable} ${chain.name}`] : []),
-    ...(chain?.hook ? [`nft delete chain ${ofTable} ${chain.name}`] : []),
-    ...(set ? [`nft flush set ${ofTable} ${set.name}`] : []),
-    ...(map ? [`nft flush map ${ofTable} ${map.name}`] : []),
-    ...(flowtable
-      ? [`nft 'flush chain ${ofTable} to_destination; delete flowtable ${ofTable} ${flowtable.name}'`]
-      : []),
-    ...(chain ? ruleRemovals(chain.name, rules) : []),
-  ]);
+async function removals(tested: TestedBackend): Promise<string[]> {
   const routing = await inside(
     "gateway",
     `for v in 4 6; do
@@ -89,41 +73,18 @@ async function removals(): Promise<string[]> {
     `ip link set ${link} down`,
     `ip link del ${link}`,
   ]);
-  const byFamily = [...nft, ...routing.split("\n").filter(Boolean), ...links];
+  const filter = await filterRemovals(tested);
+  // What is about routes is the same with each backend.
+  if (tested.backend !== "nftables") return twins([...filter, ...links]);
   return [
-    ...twins(byFamily),
-    // What is added belongs to nobody.
-    `nft 'add element ${ofTable} clients4 { 10.1.0.99 : 9 }; add element ${ofTable} clients6 { fd00:1::99 comment "x" : 9 }'`,
-    `nft 'add element ${ofTable} clients4 { * : 9 }'`,
-    `nft 'add element ${ofTable} destinations4 { 10.9.0.0/16 comment "x" }'`,
+    ...twins([...filter, ...routing.split("\n").filter(Boolean), ...links]),
     "ip -6 route add default dev lo table 118 metric 1",
     "ip route add default via 10.1.0.1 dev eth0 table 118 tos 0x10",
-    `nft 'add element ${ofTable} inner4 { 10.1.0.99 . 9 }; add element ${ofTable} inner6 { fd00:1::99 . 9 comment "x" }'`,
     "ip fou del port 5555; ip fou del port 5555 -6",
     // By one process, so that no tick finds the sockets gone.
     "printf 'fou del port 5555 %s\\n fou add port 5555 ipproto 47 %s\\n' '' '' -6 -6 | ip -batch -",
     "ip link set lo down",
-    `nft delete table ${ofTable}`,
-    "nft flush ruleset",
   ];
-}
-
-/**
- * The rules of a chain, those of one purpose at once, which its comment names: they are of both families. Each repair
- * gives them other handles. To take the only ones is to flush the chain.
- */
-function ruleRemovals(
-  chain: string,
-  rules: readonly { readonly chain: string; readonly comment: string }[],
-): string[] {
-  const ofChain = rules.filter((rule) => rule.chain === chain);
-  const purposes = new Set(ofChain.map(({ comment }) => comment.replace(/ ~.*/, "").replaceAll("'", ".")));
-  if (purposes.size < 2) return [];
-  return Array.from(
-    purposes,
-    (purpose) =>
-      `nft -a list chain ${ofTable} ${chain} | sed -n '/ "${purpose} ~/s/.* #/delete rule ${ofTable} ${chain}/p' | nft -f -`,
-  );
 }
 
 /** The packets of counters, from `nft -j`. */
@@ -143,106 +104,6 @@ function twins(commands: readonly string[]): string[] {
       .replace(/route del local \S+/, "route del local");
   return Object.values(Object.groupBy(commands, generic)).map((pair = []) => pair.join("; "));
 }
-
-beforeAll(async () => {
-  await buildTopology();
-  await prepareGatewayNetns(kernelOf("gateway"));
-  await gateway.init();
-  await gateway.sync(clients);
-  await new Client({ kernel: kernelOf("client"), logger: silent }).apply(clientConfig(egress()));
-  await inside(
-    "router",
-    `nft 'add counter inet watch strangers_out; add counter inet watch sent4; add counter inet watch sent6
-      add rule inet watch prerouting iifname "br0" udp dport ${STRANGERS_PORTS.out} counter name strangers_out
-      add rule inet watch prerouting ip saddr ${addressOf("client", "ipv4")} udp dport 5555 counter name sent4
-      add rule inet watch prerouting ip6 saddr ${addressOf("client", "ipv6")} udp dport 5555 counter name sent6'`,
-  );
-  await inside(
-    "client",
-    `nft 'add table inet watch; add counter inet watch strangers_in; add chain inet watch prerouting { type filter hook prerouting priority raw; }
-      add rule inet watch prerouting udp dport ${STRANGERS_PORTS.in} counter name strangers_in'`,
-  );
-});
-afterAll(async () => {
-  await silence();
-  await destroyTopology();
-});
-
-/** What a stranger may change of the packet filter so that every name and every comment stays. */
-const UNDER_OLD_NAMES = [
-  "nft 'chain inet egress_nat_gateway forward { policy accept; }'",
-  `nft -a list chain inet egress_nat_gateway forward |
-    sed -n 's/.* comment "whatever else ~\\(.*\\)" # handle \\(.*\\)/replace rule inet egress_nat_gateway forward handle \\2 accept comment "whatever else ~\\1"/p' | nft -f -`,
-];
-const packetFilter = () => inside("gateway", "nft -s list ruleset");
-
-test("what was changed before a gateway's program starts, or right after it has changed something itself, is no model for it", async () => {
-  const intact = await packetFilter();
-  // What a program leaves behind that is killed while it asks nft.
-  await inside("gateway", "nft 'table inet egress_nat_gateway_listing { flags dormant; }'");
-  for (const command of UNDER_OLD_NAMES) {
-    await inside("gateway", command);
-    expect(await packetFilter()).not.toBe(intact);
-    const restarted = new Gateway(gatewayConfig(), { kernel: kernelOf("gateway"), logger: silent });
-    await restarted.init();
-    expect(await packetFilter()).toBe(intact);
-  }
-  const elsewhere = { ...gatewayConfig(), excluded: ["198.51.100.0/24"] };
-  await gateway.configure(elsewhere);
-  const reconfigured = await packetFilter();
-  expect(reconfigured).not.toBe(intact);
-  for (const command of UNDER_OLD_NAMES) {
-    await gateway.configure(gatewayConfig());
-    await gateway.configure(elsewhere);
-    await inside("gateway", command);
-    expect(await gateway.check()).not.toEqual([]);
-    await gateway.repair();
-    expect(await packetFilter()).toBe(reconfigured);
-  }
-  await gateway.configure(gatewayConfig());
-});
-
-test("clients are not listed to compare what nobody has changed of them, until something has failed", async () => {
-  const kernel = kernelOf("gateway");
-  let read = "";
-  let broken = false;
-  const observed = new Gateway(gatewayConfig(), {
-    kernel: {
-      read: async (steps) => {
-        const output = await kernel.read(steps);
-        read += output.join();
-        return output;
-      },
-      run: (steps) => (broken ? Promise.reject(new Error("broken")) : kernel.run(steps)),
-    },
-    logger: silent,
-  });
-  const listsClients = async (where: Suspicion) => {
-    read = "";
-    expect(await observed.check(where)).toEqual([]);
-    return read.includes('"val"'); // an element, as nft -j has it
-  };
-  await observed.init();
-  await observed.sync(clients);
-  expect(await listsClients({ elements: false })).toBe(true); // nobody has compared them yet
-  expect(await listsClients({ elements: false })).toBe(false);
-  expect(await listsClients({ elements: true })).toBe(true);
-  broken = true;
-  await expect(observed.update({ remove: ["client"] })).rejects.toThrow("broken");
-  broken = false;
-  await observed.sync(clients);
-  expect(await listsClients({ elements: false })).toBe(true);
-  expect(await listsClients({ elements: false })).toBe(false);
-});
-
-test("clients go and come also where somebody else has changed one of their sets and not the other", async () => {
-  await inside("gateway", "nft flush set inet egress_nat_gateway inner4");
-  const others = clients.filter(({ id }) => id !== "client");
-  await expect(gateway.sync(others)).rejects.toThrow();
-  await gateway.sync(others);
-  await gateway.sync(clients);
-  expect(await gateway.check()).toEqual([]);
-});
 
 const ECHO_REQUEST = "0800000000010001";
 const ECHO_REQUEST_6 = "8000000000010001";
@@ -272,43 +133,149 @@ function clientsPackets(family: Family): ForgedPacket[] {
   return [packet, ...messages.map((icmp) => ({ ...packet, icmp }))];
 }
 
-test(
-  "whatever is taken from a gateway, no packet of a client leaves as it is, no stranger's gets in, and it comes back",
-  async () => {
-    const commands = await removals();
-    for (const family of FAMILIES) {
-      const [own, gateway] = [addressOf("client", family), addressOf("gateway", family)];
-      const version = family === "ipv4" ? "" : "-6";
-      await inside("stranger", `ip ${version} route replace ${own} via ${gateway} dev eth0`);
-    }
-    await besiege("stranger", FAMILIES.flatMap(strangersPackets));
-    await besiege("client", FAMILIES.flatMap(clientsPackets));
-    await talk(FAMILIES.map((family) => addressOf("internet", family)));
-    const results = await drift(commands, 150);
-    const drifts = results.map((result) => {
-      const [before, after] = [counters(result.before), counters(result.after)];
-      const grown = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
-      return { ...result, astray: ASTRAY.filter(grown), sent: SENT.map(grown) };
-    });
-    const table = drifts.map(
-      ({ command, found, noticedMs, repairedMs, astray, sent }) =>
-        `${sent.join("+")} sent, astray: ${astray.join(" ") || "none"}, ${noticedMs.toFixed(0)} ms + ${repairedMs.toFixed(0)} ms  ${command}  ${found.join("; ")}`,
+describe.each(BACKENDS)("with $name", (tested) => {
+  const config = gatewayConfig({ backend: tested.backend });
+  const gateway = new Gateway(config, { kernel: kernelOf("gateway"), logger: silent });
+  const [make = "", undo = ""] = tested.machine ?? [];
+
+  beforeAll(async () => {
+    await machine.run(make);
+    await buildTopology();
+    await prepareGatewayNetns(kernelOf("gateway"));
+    await gateway.init();
+    await gateway.sync(clients);
+    await new Client({ kernel: kernelOf("client"), logger: silent }).apply(clientConfig(egress()));
+    await inside(
+      "router",
+      `nft 'add counter inet watch strangers_out; add counter inet watch sent4; add counter inet watch sent6
+      add rule inet watch prerouting iifname "br0" udp dport ${STRANGERS_PORTS.out} counter name strangers_out
+      add rule inet watch prerouting ip saddr ${addressOf("client", "ipv4")} udp dport 5555 counter name sent4
+      add rule inet watch prerouting ip6 saddr ${addressOf("client", "ipv6")} udp dport 5555 counter name sent6'`,
     );
-    console.log(table.join("\n"));
-    const commandsOf = (kind: typeof drifts) => kind.map(({ command }) => command);
-    expect({
-      unnoticed: commandsOf(drifts.filter(({ found }) => found.length === 0)),
-      letThrough: commandsOf(drifts.filter(({ astray }) => astray.length > 0)),
-      withoutTraffic: commandsOf(drifts.filter(({ sent }) => sent.includes(0))),
-    }).toEqual({ unnoticed: [], letThrough: [], withoutTraffic: [] });
-    expect({ leaks: await leaks(), bare: await bareAnswers() }).toEqual({ leaks: 0, bare: 0 });
-    expect(await inside("router", "nft list counter inet watch strangers_out")).toContain("packets 0 ");
-    expect(await inside("client", "nft list counter inet watch strangers_in")).toContain("packets 0 ");
+    await inside(
+      "client",
+      `nft 'add table inet watch; add counter inet watch strangers_in; add chain inet watch prerouting { type filter hook prerouting priority raw; }
+      add rule inet watch prerouting udp dport ${STRANGERS_PORTS.in} counter name strangers_in'`,
+    );
+  });
+  afterAll(async () => {
     await silence();
-    expect(await gateway.check()).toEqual([]);
-    for (const family of FAMILIES) {
-      expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("gateway", family));
+    await destroyTopology();
+    await machine.run(undo);
+  });
+
+  test("what was changed before a gateway's program starts, or right after it has changed something itself, is no model for it", async () => {
+    const intact = await packetFilter(tested);
+    // What a program leaves behind that is killed while it asks the kernel.
+    await inside("gateway", tested.leftOfAsking);
+    for (const command of tested.underOldNames) {
+      await inside("gateway", command);
+      expect(await packetFilter(tested)).not.toBe(intact);
+      const restarted = new Gateway(config, { kernel: kernelOf("gateway"), logger: silent });
+      await restarted.init();
+      expect(await packetFilter(tested)).toBe(intact);
     }
-  },
-  REMOVALS_MS + 20_000,
-);
+    const elsewhere = { ...config, excluded: ["198.51.100.0/24"] };
+    await gateway.configure(elsewhere);
+    const reconfigured = await packetFilter(tested);
+    expect(reconfigured).not.toBe(intact);
+    for (const command of tested.underOldNames) {
+      await gateway.configure(config);
+      await gateway.configure(elsewhere);
+      await inside("gateway", command);
+      expect(await gateway.check()).not.toEqual([]);
+      await gateway.repair();
+      expect(await packetFilter(tested)).toBe(reconfigured);
+    }
+    await gateway.configure(config);
+  });
+
+  test.runIf(tested.backend === "nftables")(
+    "clients are not listed to compare what nobody has changed of them, until something has failed",
+    async () => {
+      const kernel = kernelOf("gateway");
+      let read = "";
+      let broken = false;
+      const observed = new Gateway(config, {
+        kernel: {
+          read: async (steps) => {
+            const output = await kernel.read(steps);
+            read += output.join();
+            return output;
+          },
+          run: (steps) => (broken ? Promise.reject(new Error("broken")) : kernel.run(steps)),
+        },
+        logger: silent,
+      });
+      const listsClients = async (where: Suspicion) => {
+        read = "";
+        expect(await observed.check(where)).toEqual([]);
+        return read.includes('"val"'); // an element, as nft -j has it
+      };
+      await observed.init();
+      await observed.sync(clients);
+      expect(await listsClients({ elements: false })).toBe(true); // nobody has compared them yet
+      expect(await listsClients({ elements: false })).toBe(false);
+      expect(await listsClients({ elements: true })).toBe(true);
+      broken = true;
+      await expect(observed.update({ remove: ["client"] })).rejects.toThrow("broken");
+      broken = false;
+      await observed.sync(clients);
+      expect(await listsClients({ elements: false })).toBe(true);
+      expect(await listsClients({ elements: false })).toBe(false);
+    },
+  );
+
+  test("clients go and come also where somebody else has changed one of their sets and not the other", async () => {
+    await inside("gateway", tested.flushInner);
+    const others = clients.filter(({ id }) => id !== "client");
+    if (tested.backend === "nftables") await expect(gateway.sync(others)).rejects.toThrow();
+    await gateway.sync(others);
+    // ipset does not mind what is gone already, so that nothing was read again.
+    if (tested.backend === "iptables") await gateway.repair();
+    await gateway.sync(clients);
+    expect(await gateway.check()).toEqual([]);
+  });
+
+  // With iptables each comparison is of all, and takes a second where processors are emulated.
+  test.runIf(tested.backend === "nftables" || isLong)(
+    "whatever is taken from a gateway, no packet of a client leaves as it is, no stranger's gets in, and it comes back",
+    async () => {
+      const commands = await removals(tested);
+      for (const family of FAMILIES) {
+        const [own, gateway] = [addressOf("client", family), addressOf("gateway", family)];
+        const version = family === "ipv4" ? "" : "-6";
+        await inside("stranger", `ip ${version} route replace ${own} via ${gateway} dev eth0`);
+      }
+      await besiege("stranger", FAMILIES.flatMap(strangersPackets));
+      await besiege("client", FAMILIES.flatMap(clientsPackets));
+      await talk(FAMILIES.map((family) => addressOf("internet", family)));
+      const results = await drift(config, commands, 150);
+      const drifts = results.map((result) => {
+        const [before, after] = [counters(result.before), counters(result.after)];
+        const grown = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+        return { ...result, astray: ASTRAY.filter(grown), sent: SENT.map(grown) };
+      });
+      const table = drifts.map(
+        ({ command, found, noticedMs, repairedMs, astray, sent }) =>
+          `${sent.join("+")} sent, astray: ${astray.join(" ") || "none"}, ${noticedMs.toFixed(0)} ms + ${repairedMs.toFixed(0)} ms  ${command}  ${found.join("; ")}`,
+      );
+      console.log(table.join("\n"));
+      const commandsOf = (kind: typeof drifts) => kind.map(({ command }) => command);
+      expect({
+        unnoticed: commandsOf(drifts.filter(({ found }) => found.length === 0)),
+        letThrough: commandsOf(drifts.filter(({ astray }) => astray.length > 0)),
+        withoutTraffic: commandsOf(drifts.filter(({ sent }) => sent.includes(0))),
+      }).toEqual({ unnoticed: [], letThrough: [], withoutTraffic: [] });
+      expect({ leaks: await leaks(), bare: await bareAnswers() }).toEqual({ leaks: 0, bare: 0 });
+      expect(await inside("router", "nft list counter inet watch strangers_out")).toContain("packets 0 ");
+      expect(await inside("client", "nft list counter inet watch strangers_in")).toContain("packets 0 ");
+      await silence();
+      expect(await gateway.check()).toEqual([]);
+      for (const family of FAMILIES) {
+        expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("gateway", family));
+      }
+    },
+    REMOVALS_MS + 20_000,
+  );
+});

@@ -1,13 +1,14 @@
-import type { Backend, TransactionCounts } from "../backends/backend.ts";
+import type { Backend, FilterState, TransactionCounts } from "../backends/backend.ts";
+import { IptablesBackend } from "../backends/iptables/backend.ts";
 import { NftBackend } from "../backends/nft/backend.ts";
 import type { Changes, Difference } from "../difference.ts";
 import { linkChanges } from "../iproute/links.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Logger } from "../logger.ts";
 import { gatewayChanges } from "./changes.ts";
-import type { GatewayClient, GatewayConfig } from "./config.ts";
+import type { GatewayBackend, GatewayClient, GatewayConfig } from "./config.ts";
 import { endFlows, liveFlows, masqueradedSources, READ_FLOWS } from "./flows.ts";
-import { PeerBook, type PeerChanges } from "./peers.ts";
+import { missingPeers, PeerBook, type PeerChanges } from "./peers.ts";
 import { type GatewayFacts, planGateway } from "./plan.ts";
 import { type GatewayState, gatewayFacts, readGatewayState } from "./state.ts";
 import { checkSysctls } from "./sysctls.ts";
@@ -17,8 +18,13 @@ export type GatewayKernel = Pick<Kernel, "run" | "read">;
 
 /** Where something may have been changed. */
 export interface Suspicion {
-  /** Whether in the elements of nftables' sets too: they change by transactions, and nft tells of each. */
+  /** Whether in the elements of the packet filter's sets too, of which there are as many as clients. */
   readonly elements: boolean;
+}
+
+interface Other {
+  readonly backend: Backend;
+  readonly filter: FilterState;
 }
 
 /**
@@ -27,13 +33,15 @@ export interface Suspicion {
  */
 export class Gateway {
   readonly #kernel: GatewayKernel;
-  readonly #backend: Backend;
+  readonly #backends: Readonly<Record<GatewayBackend, Backend>>;
   readonly #logger: Logger;
   #config: GatewayConfig;
   /** Undefined until the kernel has been read, and after a failure: its state is not known then. */
   #book: PeerBook | undefined;
   /** Addresses that were taken from a client and whose flows may still be there. */
   readonly #flowsToEnd = new Set<string>();
+  /** The backend that is known to be the only one with a packet filter here. */
+  #only: Backend | undefined;
   /** Whether the flows are ended that a former process left when it was killed between two steps of a change. */
   #leftoversEnded = false;
   /** Whether all elements were compared since it was last unknown what the kernel holds. */
@@ -47,14 +55,18 @@ export class Gateway {
     this.#config = config;
     this.#kernel = kernel;
     this.#logger = logger;
-    this.#backend = new NftBackend(kernel);
+    this.#backends = { nftables: new NftBackend(kernel), iptables: new IptablesBackend(kernel) };
+  }
+
+  get #backend(): Backend {
+    return this.#backends[this.#config.backend ?? "nftables"];
   }
 
   /**
    * Brings the namespace to what the configuration says. Idempotent; the packet filter comes first, so that in every
    * order of failures and restarts only known clients pass.
    *
-   * @throws FounatError `forwarding-disabled`, `strict-reverse-path-filter`, `uplink-missing`,
+   * @throws FounatError `forwarding-disabled`, `strict-reverse-path-filter`, `uplink-missing`, `backend-unavailable`,
    *   `kernel-command-failed`, `unexpected-output`, `invalid-config`
    */
   init(): Promise<void> {
@@ -63,8 +75,10 @@ export class Gateway {
 
   /** Changes the configuration while traffic flows. Throws as {@link init}. */
   configure(config: GatewayConfig): Promise<void> {
-    this.#config = config;
-    return this.#inOrder(async () => void (await this.#apply()));
+    return this.#inOrder(async () => {
+      this.#config = config;
+      await this.#apply();
+    });
   }
 
   /**
@@ -99,7 +113,7 @@ export class Gateway {
     });
   }
 
-  /** How often this gateway has changed nftables. */
+  /** How often this gateway has changed its packet filter, and what tells of all changes. */
   get transactions(): TransactionCounts {
     return this.#backend.transactions;
   }
@@ -173,10 +187,43 @@ export class Gateway {
         "gateway applied",
       );
     }
+    const isFirst = !(await this.#leaveOthers()) && !exists;
     // No packet filter, no former process.
-    this.#leftoversEnded ||= !exists;
-    if (!exists) this.#book ??= new PeerBook();
+    this.#leftoversEnded ||= isFirst;
+    if (isFirst) this.#book ??= new PeerBook();
     return { changed: steps.length > 0, state };
+  }
+
+  /** The packet filters of other backends that are here. */
+  async #others(): Promise<readonly Other[]> {
+    if (this.#only === this.#backend) return [];
+    const backends = Object.values(this.#backends).filter((backend) => backend !== this.#backend);
+    const others = backends.map(async (backend) => ({
+      backend,
+      filter: await backend.read({ elements: true }),
+    }));
+    const left = (await Promise.all(others)).filter(({ filter }) => filter.exists);
+    if (left.length === 0) this.#only = this.#backend;
+    return left;
+  }
+
+  /**
+   * Takes the packet filters of other backends away once that of this one is there, with the same clients by the same marks:
+   * what both let through passes in between.
+   *
+   * @returns whether there was any
+   */
+  async #leaveOthers(): Promise<boolean> {
+    const others = await this.#others();
+    for (const { backend, filter } of others) {
+      const known = (await this.#backend.read({ elements: true })).peers();
+      const put = missingPeers(filter.peers(), known);
+      await this.#backend.run(this.#backend.peerSteps({ put, removed: new Map() }));
+      await backend.run(filter.removal);
+      this.#book = undefined;
+    }
+    this.#only = this.#backend;
+    return others.length > 0;
   }
 
   async #changes(state: GatewayState): Promise<Changes & { readonly facts: GatewayFacts }> {
@@ -190,6 +237,8 @@ export class Gateway {
   }
 
   async #knownPeers(): Promise<PeerBook> {
+    // Until another backend's filter is gone it knows them better.
+    if ((await this.#others()).length > 0) await this.#apply();
     if (this.#book !== undefined) return this.#book;
     const filter = await this.#backend.read({ elements: true });
     const peers = filter.peers();

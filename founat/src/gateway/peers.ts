@@ -18,6 +18,14 @@ export interface PeerChanges {
   readonly removed: Peers;
 }
 
+/** Of `peers` those that `known` lacks, and whose mark it has given to nobody else. */
+export function missingPeers(peers: Peers, known: Peers): Peers {
+  const owners = new Map(Array.from(known.values(), ({ id, mark }) => [mark, id]));
+  return new Map(
+    [...peers].filter(([address, { id, mark }]) => !known.has(address) && (owners.get(mark) ?? id) === id),
+  );
+}
+
 /** What the gateway's clients are, and what has to change for them to be others. Pure bookkeeping, no effects. */
 export class PeerBook {
   readonly #peers = new Map<string, Peer>();

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
+import { IptablesBackend } from "../backends/iptables/backend.ts";
 import { tableChanges } from "../backends/nft/gateway-changes.ts";
 import { gatewayTable } from "../backends/nft/gateway-table.ts";
 import type { Changes } from "../difference.ts";
 import { linkChanges } from "../iproute/links.ts";
 import type { NetworkState } from "../iproute/state.ts";
+import { OF_IPV6 } from "../kernel/ipv6.ts";
 import { renderSteps } from "../testing/golden.ts";
 import { gatewayChanges } from "./changes.ts";
 import { type GatewayFacts, type GatewayPlan, planGateway } from "./plan.ts";
@@ -52,6 +54,21 @@ test.each([
   await expect(renderSteps(changes(planGateway(config, facts), NOTHING, fastPath).steps)).toMatchFileSnapshot(
     `testdata/${file}.txt`,
   );
+});
+
+test("the commands of a gateway to everything, dual stack, with iptables", async () => {
+  const plan = planGateway(config, facts);
+  const backend = new IptablesBackend({
+    run: async () => [],
+    // The kernel holds nothing, and has rules as it was told them.
+    read: async (steps) =>
+      steps.map((step) => ("file" in step ? (step.input ?? "") : "read" in step ? `${OF_IPV6}:\n` : "")),
+  });
+  const links = linkChanges(plan, NOTHING);
+  const present = new Set<string>();
+  const filter = await (await backend.read()).changes(plan.policy, { present, replaced: links.replaced });
+  const { steps } = gatewayChanges(plan, NOTHING, links, filter);
+  await expect(renderSteps(steps)).toMatchFileSnapshot("testdata/everything-dual-stack-iptables.txt");
 });
 
 test("lo comes up before a route leads there", () => {

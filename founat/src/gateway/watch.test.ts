@@ -4,17 +4,21 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { TransactionCounts } from "../backends/backend.ts";
+import { NFT_MONITOR } from "../backends/nft/monitor.ts";
 import type { Suspicion } from "./gateway.ts";
 import { GatewayWatch } from "./watch.ts";
 
 const EVERYTHING = { elements: true };
 const ALL_BUT_ELEMENTS = { elements: false };
 
+const told = { monitor: NFT_MONITOR };
+
 let folder: string;
 let fou: Socket;
 let stop: AbortController;
 let watching: Promise<void>;
-let own: { begun: number; succeeded: number };
+let own: TransactionCounts;
 let suspicions: Suspicion[];
 let warnings: unknown[];
 
@@ -23,7 +27,7 @@ beforeEach(async () => {
   await Promise.all([monitor("nft"), monitor("ip")]);
   fou = await socketOf(0);
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
-  own = { begun: 3, succeeded: 3 };
+  own = { ...told, begun: 3, succeeded: 3 };
   suspicions = [];
   warnings = [];
   // It goes on while a test waits for something, and a test can put it forward.
@@ -49,9 +53,9 @@ afterEach(async () => {
 });
 
 test("a transaction more than the gateway has begun makes all elements suspect, its own do not", async () => {
-  own = { begun: 4, succeeded: 3 };
+  own = { ...told, begun: 4, succeeded: 3 };
   await tells("nft", "# new generation 5 by process 1 (nft)");
-  own = { begun: 4, succeeded: 4 };
+  own = { ...told, begun: 4, succeeded: 4 };
   await tells("ip", "3: eth0: <UP> mtu 1300");
   await suspected(ALL_BUT_ELEMENTS);
   await tells("nft", "# new generation 6 by process 1 (nft)");
@@ -59,11 +63,11 @@ test("a transaction more than the gateway has begun makes all elements suspect, 
 });
 
 test("another's transaction does not count in the place of one that has failed, or was not heard of", async () => {
-  own = { begun: 4, succeeded: 3 };
+  own = { ...told, begun: 4, succeeded: 3 };
   await tells("nft", "# new generation 5 by process 1 (nft)");
-  own = { begun: 3, succeeded: 3 };
+  own = { ...told, begun: 3, succeeded: 3 };
   await suspected(EVERYTHING);
-  own = { begun: 4, succeeded: 4 };
+  own = { ...told, begun: 4, succeeded: 4 };
   await suspected(EVERYTHING);
 });
 
@@ -90,6 +94,21 @@ test("a socket of the tunnel's port that somebody has made anew is seen", async 
   await once(fou, "close");
   fou = await socketOf(port);
   await suspected(ALL_BUT_ELEMENTS);
+});
+
+test("where nothing tells of transactions, all is suspect every few seconds, until something does", async () => {
+  own = { begun: 0, succeeded: 0 };
+  for (let rounds = 0; rounds < 2; rounds += 1) {
+    suspicions = [];
+    vi.advanceTimersByTime(6_000);
+    expect(suspicions).toContainEqual(EVERYTHING);
+  }
+  vi.advanceTimersByTime(1_500);
+  await vi.waitFor(async () => expect(await programOf("ip")).toBe("tail\n"));
+  expect(warnings).toEqual([]);
+  await tells("nft", "# new generation 5 by process 1 (nft)");
+  own = { ...told, begun: 0, succeeded: 0 };
+  await suspected(EVERYTHING);
 });
 
 /** What stands for a FoU port: to the kernel it is a UDP socket, too. */

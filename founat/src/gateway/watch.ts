@@ -1,16 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import type { TransactionCounts } from "../backends/backend.ts";
-import { END_OF_TRANSACTION, LOST, MONITOR } from "../backends/nft/monitor.ts";
+import type { TransactionCounts, TransactionMonitor } from "../backends/backend.ts";
 import type { Logger } from "../logger.ts";
 import type { Suspicion } from "./gateway.ts";
 
-/** What tells of changes as they are made. Each line is one. */
-const MONITORS = {
-  nft: MONITOR,
-  ip: ["monitor", "link", "address", "route", "rule", "netconf"],
-} as const;
-type Monitor = keyof typeof MONITORS;
+/** What tells of changes as they are made: of the packet filter, and of all else. Each line of it is one. */
+const MONITORS = ["filter", "ip"] as const;
+type Monitor = (typeof MONITORS)[number];
+const IP_MONITOR = { file: "ip", args: ["monitor", "link", "address", "route", "rule", "netconf"] } as const;
 
 /** Of FoU ports nothing tells; the kernel lists their sockets (proc_pid_net(5)). */
 const SOCKETS = ["/proc/self/net/udp", "/proc/self/net/udp6"];
@@ -20,13 +17,15 @@ const SETTLE_MS = 50;
 const TICK_MS = 1_000;
 /** What no notification has told, elements apart, is found after this many ticks. */
 const TICKS_BETWEEN_COMPARISONS = 30;
+/** The same where nothing tells of changes of the packet filter. */
+const TICKS_WITHOUT_NEWS = 5;
 /** `nft monitor` keeps every element that it has heard of: it is exchanged after so many lines. */
 const MAX_LINES = 100_000;
 
 export interface GatewayWatchOptions {
   /** UDP port of the tunnel. */
   readonly port: number;
-  /** How often the gateway itself has changed nftables. */
+  /** How often the gateway itself has changed its packet filter, and what tells of all changes. */
   readonly ownTransactions: () => TransactionCounts;
   /** Somebody else may have changed something; called once for changes that come together. */
   readonly onChange: (where: Suspicion) => void;
@@ -37,15 +36,15 @@ export interface GatewayWatchOptions {
  * Says when the network namespace of this process may have been changed by somebody else. It only says so: what has
  * changed is for a comparison to find ({@link Gateway.check}), which it also asks for now and then, whatever it heard.
  * The gateway's own transactions are told from those of others by their number, because a comparison after each of them
- * would cost as much as there are clients. Elements of sets are compared only when nft has told of such a transaction, or
- * may have missed one.
+ * would cost as much as there are clients. Elements of sets are compared only when something has told of such a
+ * transaction, may have missed one, or where nothing tells of any: then all is compared every few seconds.
  */
 export class GatewayWatch {
   readonly #options: GatewayWatchOptions;
   readonly #monitors = new Map<Monitor, ChildProcess>();
   /** Those that have begun to listen. */
   readonly #listening = new Set<Monitor>();
-  /** The gateway's own transactions, as far as nft has told of them. */
+  /** The gateway's own transactions, as far as it was told of them. */
   #seen: number;
   #succeededAtTick: number;
   #sockets: string;
@@ -71,13 +70,28 @@ export class GatewayWatch {
   }
 
   #startMonitors(): void {
-    for (const file of Object.keys(MONITORS) as Monitor[]) {
-      if (!this.#monitors.has(file)) this.#monitors.set(file, this.#startMonitor(file));
+    for (const monitor of MONITORS) {
+      const command = this.#commandOf(monitor);
+      const running = this.#monitors.get(monitor);
+      if (command !== undefined) {
+        if (running === undefined) this.#monitors.set(monitor, this.#startMonitor(monitor, command));
+      } else if (running !== undefined) {
+        running.removeAllListeners("close").kill();
+        this.#monitors.delete(monitor);
+        this.#listening.delete(monitor);
+      }
     }
   }
 
-  #startMonitor(file: Monitor): ChildProcess {
-    const child = spawn(file, MONITORS[file], { stdio: ["ignore", "pipe", "pipe"] });
+  #commandOf(monitor: Monitor): Pick<TransactionMonitor, "file" | "args"> | undefined {
+    return monitor === "ip" ? IP_MONITOR : this.#options.ownTransactions().monitor;
+  }
+
+  #startMonitor(
+    monitor: Monitor,
+    { file, args, end, lost }: Pick<TransactionMonitor, "file" | "args"> & Partial<TransactionMonitor>,
+  ): ChildProcess {
+    const child = spawn(file, args, { stdio: ["ignore", "pipe", "pipe"] });
     let rest = "";
     let lines = 0;
     let exchanged = false;
@@ -86,9 +100,9 @@ export class GatewayWatch {
       const complete = (rest + text).split("\n");
       rest = complete.pop() ?? "";
       lines += complete.length;
-      if (file === "nft") this.#heardNft(complete);
-      else this.#suspect({ elements: false });
-      if (lines <= MAX_LINES && !complete.some((line) => LOST.test(line))) return;
+      if (end === undefined) this.#suspect({ elements: false });
+      else this.#heardTransactions(complete.filter((line) => end.test(line)).length);
+      if (lines <= MAX_LINES && !complete.some((line) => lost?.test(line))) return;
       exchanged = true;
       child.kill();
     });
@@ -99,8 +113,8 @@ export class GatewayWatch {
       stderr = String(error);
     });
     child.once("close", () => {
-      this.#monitors.delete(file);
-      this.#listening.delete(file);
+      this.#monitors.delete(monitor);
+      this.#listening.delete(monitor);
       if (!exchanged) {
         this.#options.logger.warn(
           { program: file, reason: stderr.trim() },
@@ -111,8 +125,8 @@ export class GatewayWatch {
     return child;
   }
 
-  #heardNft(lines: readonly string[]): void {
-    this.#seen += lines.filter((line) => END_OF_TRANSACTION.test(line)).length;
+  #heardTransactions(count: number): void {
+    this.#seen += count;
     this.#compareCounts(0);
   }
 
@@ -126,20 +140,22 @@ export class GatewayWatch {
     if (sockets !== this.#sockets) this.#suspect({ elements: false });
     this.#sockets = sockets;
     this.#ticks += 1;
-    if (this.#ticks < TICKS_BETWEEN_COMPARISONS) return;
+    const isTold = this.#commandOf("filter") !== undefined;
+    if (this.#ticks < (isTold ? TICKS_BETWEEN_COMPARISONS : TICKS_WITHOUT_NEWS)) return;
     this.#ticks = 0;
-    this.#suspect({ elements: !this.#listening.has("nft") });
+    this.#suspect({ elements: !this.#listening.has("filter") });
   }
 
   /** What happened before a monitor listened is found by a comparison: one for both, where they start together. */
   #greetMonitors(): void {
-    for (const file of Object.keys(MONITORS) as Monitor[]) {
-      const pid = this.#monitors.get(file)?.pid;
-      if (this.#listening.has(file)) continue;
+    for (const monitor of MONITORS) {
+      const pid = this.#monitors.get(monitor)?.pid;
+      if (this.#listening.has(monitor) || this.#commandOf(monitor) === undefined) continue;
       if (pid === undefined || !listens(pid)) return;
-      this.#listening.add(file);
-      if (file === "nft") this.#seen = this.#succeededAtTick = this.#options.ownTransactions().succeeded;
-      this.#suspect({ elements: file === "nft" });
+      this.#listening.add(monitor);
+      const isOfFilter = monitor === "filter";
+      if (isOfFilter) this.#seen = this.#succeededAtTick = this.#options.ownTransactions().succeeded;
+      this.#suspect({ elements: isOfFilter });
     }
   }
 
@@ -152,7 +168,7 @@ export class GatewayWatch {
     const expected = Math.min(Math.max(this.#seen, due), begun);
     if (this.#seen === expected) return;
     this.#seen = expected;
-    if (this.#listening.has("nft")) this.#suspect({ elements: true });
+    if (this.#listening.has("filter")) this.#suspect({ elements: true });
   }
 
   #suspect({ elements }: Suspicion): void {

@@ -3,6 +3,7 @@ import {
   containsPrefix,
   type Family,
   formatCidr,
+  gapsOf,
   mergeRanges,
   type Prefix,
   type Range,
@@ -137,20 +138,11 @@ export function carriedRanges<C extends Carrier>(
   });
   return mergeRanges(
     parts.flatMap(({ decision, within }) =>
-      "carrier" in decision && which(decision.carrier) ? rest(rangeOf(decision.prefix), within) : [],
+      "carrier" in decision && which(decision.carrier)
+        ? gapsOf(rangeOf(decision.prefix), within.map(rangeOf))
+        : [],
     ),
   );
-}
-
-/** What is left of a range without networks in it, which are apart and in order. */
-function rest({ first, last }: Range, networks: readonly Prefix[]): Range[] {
-  const gaps: Range[] = [];
-  let next = first;
-  for (const network of networks.map(rangeOf)) {
-    if (next < network.first) gaps.push({ first: next, last: network.first - 1n });
-    next = network.last + 1n;
-  }
-  return next <= last ? [...gaps, { first: next, last }] : gaps;
 }
 
 /**

@@ -1,6 +1,8 @@
 import type { Family } from "@egress-nat/addresses";
 import type { ClientConfig, ClientEgress } from "../client/config.ts";
 import type { GatewayClient, GatewayConfig } from "../gateway/config.ts";
+import { planGateway } from "../gateway/plan.ts";
+import type { GatewayPolicy } from "../gateway/policy.ts";
 import { ADDRESSES, addressOf, CLUSTER_RANGES } from "./topology.ts";
 
 /** An Egress to everywhere, by way of the Service. */
@@ -30,6 +32,12 @@ export function gatewayConfig(changes: Partial<GatewayConfig> = {}): GatewayConf
     excluded: CLUSTER_RANGES,
     ...changes,
   };
+}
+
+/** What the packet filter of a gateway of IPv4 is told. */
+export function gatewayPolicyOf(changes: Partial<GatewayConfig>): GatewayPolicy {
+  const uplink = { name: "eth0", mtu: 1500, addresses: { ipv4: addressOf("gateway", "ipv4") } };
+  return planGateway(gatewayConfig(changes), { uplink, marksWayBack: true }).policy;
 }
 
 export function gatewayClient(role: "client" | "neighbour"): GatewayClient {

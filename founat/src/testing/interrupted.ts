@@ -6,8 +6,8 @@ import type { Step } from "../kernel/step.ts";
 export class Interrupted extends Error {}
 
 /**
- * A kernel whose program is killed after some writing commands. Each line of an `ip -batch` counts as one command; an
- * nft script is one, because the kernel takes it as a whole or not at all.
+ * A kernel whose program is killed after some writing commands. What the kernel takes as a whole or not at all is one: each
+ * line of an `ip -batch`, of tc and of ipset, each table of iptables, an nft script.
  *
  * @param commands how many are done before
  */
@@ -25,29 +25,33 @@ export function interruptedKernel(kernel: Kernel, commands: number): Kernel {
   return interrupted;
 }
 
-/** A kernel that may be read, and counts what is written. */
+/** A kernel that may be read, and counts the steps that write. */
 export function countingKernel(kernel: Kernel): Kernel & { readonly writes: () => number } {
   let writes = 0;
   const counting: Kernel = {
     ...kernel,
     session: (work) => work(counting),
     run: (steps) => {
-      writes += steps.flatMap(singleCommands).length;
+      writes += steps.length;
       return kernel.run(steps);
     },
   };
   return { ...counting, writes: () => writes };
 }
 
+/** Of programs that commit what they read by parts: where a part ends. */
+const PARTS: readonly (readonly [file: RegExp, part: RegExp])[] = [
+  [/^(ip|tc|ipset)$/, /.+\n/g],
+  [/^ip6?tables-\w+-restore$/, /.+?\nCOMMIT\n/gs],
+];
+
 function singleCommands(step: Step): Step[] {
-  if (!("file" in step) || step.file !== "ip" || step.input === undefined) return [step];
-  return step.input
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => ({ ...step, input: `${line}\n` }));
+  const part = "file" in step ? PARTS.find(([file]) => file.test(step.file))?.[1] : undefined;
+  if (part === undefined || !("file" in step) || step.input === undefined) return [step];
+  return (step.input.match(part) ?? []).map((input) => ({ ...step, input }));
 }
 
-/** Neighbouring lines of an `ip -batch` again as one: what is done is the same, with fewer processes. */
+/** Neighbouring parts again as one: what is done is the same, with fewer processes. */
 function inOneBatch(steps: readonly Step[]): Step[] {
   const batches: Step[] = [];
   for (const step of steps) {
@@ -56,7 +60,7 @@ function inOneBatch(steps: readonly Step[]): Step[] {
       last !== undefined &&
       "file" in last &&
       "file" in step &&
-      step.file === "ip" &&
+      PARTS.some(([file]) => file.test(step.file)) &&
       isDeepStrictEqual({ ...last, input: "" }, { ...step, input: "" });
     if (isNext) batches[batches.length - 1] = { ...last, input: `${last.input}${step.input}` };
     else batches.push(step);

@@ -319,6 +319,19 @@ def routed(inner, route):
     return inner[:4] + struct.pack("!HBB", len(content), ROUTING, hop_limit) + inner[8:24] + first + content
 
 
+def fragment(inner, first, last):
+    """Some bytes of an IP packet's content, as a fragment; all that are made have one identification."""
+    v6 = inner[0] >> 4 == 6
+    content = inner[40 if v6 else 20 :]
+    part, more = content[first:last], last < len(content)
+    if v6:
+        part = struct.pack("!BBHI", inner[6], 0, first | more, 7) + part
+        return inner[:4] + struct.pack("!HBB", len(part), 44, inner[7]) + inner[8:40] + part
+    head = struct.pack("!HHH", 20 + len(part), 7, more << 13 | first // 8) + inner[8:10] + b"\0\0" + inner[12:20]
+    head = inner[:2] + head
+    return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + part
+
+
 def forge(packets):
     """Sends packets of own making: in FoU from an ordinary UDP socket, in plain IPIP or IP6IP6, or as they are."""
     for p in packets:
@@ -333,6 +346,8 @@ def forge(packets):
             inner = internet_packet(p["source"], p["destination"], ICMP6 if v6 else ICMP, content, 255)
         if "route" in p:
             inner = routed(inner, p["route"])
+        if "fragment" in p:
+            inner = fragment(inner, *p["fragment"])
         if how == "fou":
             s = socket.socket(family(to), socket.SOCK_DGRAM)
             if not v6:

@@ -241,6 +241,8 @@ export interface ForgedPacket {
   readonly icmp?: string;
   /** Where a routing header (RFC 8754) sends an IPv6 packet first. */
   readonly route?: string;
+  /** Sends only these bytes of its content, as a fragment: the first, a multiple of eight, and the one after the last. */
+  readonly fragment?: readonly [first: number, end: number];
 }
 
 export async function forge(namespace: Namespace, packets: readonly ForgedPacket[]): Promise<void> {

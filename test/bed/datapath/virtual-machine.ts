@@ -17,7 +17,9 @@ declare module "vitest" {
 
 /** vitest's globalSetup of `*.datapath.test.ts`: one machine with the modules of the data path. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  await needCommands(["conntrack", "ip", "nft", "ping", "python3", "socat", "sysctl"]);
+  await needCommands([
+    ...["conntrack", "ip", "ipset", "iptables", "nft", "ping", "python3", "socat", "sysctl"],
+  ] as const);
   const folder = await mkdtemp(join(tmpdir(), "egress-nat-datapath-"));
   const machine = await VirtualMachine.start({
     name: "datapath",

@@ -32,4 +32,7 @@ export const GUEST_MODULES = [
     "ip_set",
     "ip_set_hash_net",
   ],
+  // A gateway with the iptables backend.
+  ["ip_set_hash_ip", "ip_set_hash_ipmark", "xt_CT", "xt_devgroup", "ip6t_rt", "em_ipset"],
+  ["sch_ingress", "cls_basic", "act_gact", "act_skbedit"],
 ].flat();

@@ -58,6 +58,7 @@ export class NftBackend implements Backend {
         const listing = isWhole ? await this.#listing.of(wanted) : undefined;
         return tableChanges(wanted, table, replaced, { keep, listing });
       },
+      removal: [nftScript(`delete table inet ${GATEWAY_TABLE}\n`)],
       peerDifferences: (peers) => peerDifferences(peers, table),
     };
   }

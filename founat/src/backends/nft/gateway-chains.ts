@@ -1,6 +1,7 @@
 import type { Family } from "@egress-nat/addresses";
 import type { DropReason, GatewayPolicy } from "../../gateway/policy.ts";
-import { IP, perFamily, VERSION } from "./per-family.ts";
+import { VERSION } from "../version.ts";
+import { IP, perFamily } from "./per-family.ts";
 import { chains, type NftChain } from "./table.ts";
 
 const ICMP: Readonly<Record<Family, string>> = { ipv4: "icmp", ipv6: "icmpv6" };

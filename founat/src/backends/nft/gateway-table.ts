@@ -1,7 +1,7 @@
 import { FAMILIES, type Family, formatRange, type Range } from "@egress-nat/addresses";
 import { DROP_REASONS, type GatewayPolicy } from "../../gateway/policy.ts";
+import { VERSION } from "../version.ts";
 import { FAST_PATH, gatewayChains } from "./gateway-chains.ts";
-import { VERSION } from "./per-family.ts";
 import type { NftSet, NftTable } from "./table.ts";
 
 export const GATEWAY_TABLE = "egress_nat_gateway";

@@ -2,7 +2,8 @@ import { FAMILIES, type Family, formatRange, type Range } from "@egress-nat/addr
 import type { Mark } from "../../client/mark.ts";
 import { type ClientPolicy, REFUSAL_REASONS, type RefusalReason } from "../../client/policy.ts";
 import { LINK_GROUP } from "../../iproute/links.ts";
-import { perFamily, VERSION } from "./per-family.ts";
+import { VERSION } from "../version.ts";
+import { perFamily } from "./per-family.ts";
 import { chains, type NftSet, type NftTable } from "./table.ts";
 
 export const CLIENT_TABLE = "egress_nat_client";

@@ -1,12 +1,11 @@
-import { FAMILIES, type Family, familyOf, isAddress } from "@egress-nat/addresses";
+import { FAMILIES, type Family, isAddress } from "@egress-nat/addresses";
 import type { Peer, PeerChanges, Peers } from "../../gateway/peers.ts";
 import type { PeerDifferences } from "../backend.ts";
+import { byFamily, elementDifferences, type PeerEntry } from "../peer-elements.ts";
+import { VERSION } from "../version.ts";
 import { GATEWAY_TABLE } from "./gateway-table.ts";
-import { VERSION } from "./per-family.ts";
-import type { NftElementState, NftTableState } from "./state.ts";
+import type { NftTableState } from "./state.ts";
 import { nftScript } from "./table.ts";
-
-type PeerEntry = readonly [address: string, peer: Peer];
 
 /** The clients that the kernel holds: an element's comment is the client's id. */
 export function peersOf(table: NftTableState | undefined): Peers {
@@ -89,27 +88,6 @@ const PEER_SETS = [
   { kind: "set", name: "inner", separator: " . ", key: innerEntry, entry: innerEntry },
 ] as const;
 
-/** Keeps nothing of those that agree: they may be ten thousand. */
-function elementDifferences(
-  peers: Peers,
-  family: Family,
-  elements: Iterable<NftElementState>,
-  separator: string,
-) {
-  const present = new Set<string>();
-  const extra: { readonly address: string; readonly text: string }[] = [];
-  for (const { text } of elements) {
-    const [address = "", mark] = text.split(separator);
-    if (peers.get(address)?.mark === Number(mark)) present.add(address);
-    else extra.push({ address, text });
-  }
-  const missing: PeerEntry[] = [];
-  for (const [address, peer] of peers) {
-    if (familyOf(address) === family && !present.has(address)) missing.push([address, peer]);
-  }
-  return { extra, missing };
-}
-
 function elementCommand(
   verb: "add" | "delete",
   set: string,
@@ -118,10 +96,4 @@ function elementCommand(
 ): string {
   if (elements.length === 0) return "";
   return `${verb} element inet ${GATEWAY_TABLE} ${set}${VERSION[family]} { ${elements.join(", ")} }\n`;
-}
-
-function byFamily(peers: Peers): Record<Family, PeerEntry[]> {
-  const entries: Record<Family, PeerEntry[]> = { ipv4: [], ipv6: [] };
-  for (const entry of peers) entries[familyOf(entry[0])].push(entry);
-  return entries;
 }

@@ -1,10 +1,8 @@
 import { FAMILIES, type Family } from "@egress-nat/addresses";
+import { VERSION } from "../version.ts";
 
 /** The word for a family's header in nft. */
 export const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };
-
-/** What the names of a family's sets end in. */
-export const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" };
 
 // What tells the families apart costs each packet of the second one, and IPv6 is the slower one as it is.
 const ORDER = FAMILIES.toReversed();

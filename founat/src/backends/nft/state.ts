@@ -40,7 +40,7 @@ interface NftRuleState {
   readonly body: string;
 }
 
-export interface NftElementState {
+interface NftElementState {
   /**
    * Spelled as in {@link NftSet.elements}; in a set of intervals those that touch are joined. What somebody else has added
    * and founat does not understand is spelled like none of its own.

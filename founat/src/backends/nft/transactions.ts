@@ -1,7 +1,9 @@
 import type { TransactionCounts } from "../backend.ts";
+import { NFT_MONITOR } from "./monitor.ts";
 
 /** Counts a program's own transactions. */
 export class OwnTransactions implements TransactionCounts {
+  readonly monitor = NFT_MONITOR;
   begun = 0;
   succeeded = 0;
 

@@ -1,0 +1,42 @@
+import type { Kernel } from "../../kernel/kernel.ts";
+import { CREATE_SETS } from "./sets.ts";
+import { NO_TABLES, parseTables, type Tables, tableChanges } from "./tables.ts";
+
+/** To its caller a question, which leaves nothing but empty sets: one step, because the steps of a read have no order. */
+const LIST_AND_REMOVE = `printf %s "$3" | ipset -exist restore && "$1-restore" -w 5 --noflush && "$1-save" &&
+  printf %s "$2" | "$1-restore" -w 5 --noflush`;
+
+/**
+ * How the kernel has rules. `iptables-save` prints them in another spelling than `iptables-restore` reads, and in another one
+ * in each version; so it is asked, by chains of other names to which nothing leads, which are there for as long as that takes.
+ */
+export class RuleListing {
+  readonly #kernel: Pick<Kernel, "read">;
+  /** Of the last text only: it changes with the uplink and the port. */
+  #known: { readonly text: string; readonly tables: Tables } | undefined;
+
+  constructor(kernel: Pick<Kernel, "read">) {
+    this.#kernel = kernel;
+  }
+
+  /**
+   * @param program for instance `iptables-nft`
+   * @param text as `iptables-restore` reads it
+   * @throws FounatError `kernel-command-failed`, where the kernel or the program lacks something
+   */
+  async of(program: string, text: string): Promise<Tables> {
+    if (this.#known?.text === text) return this.#known.tables;
+    // What leads to founat's chains is asked for in chains, too.
+    const asked = parseTables(text.replaceAll(/^-A ([A-Z]+) /gm, "-A EN-HOOK-$1 ").replaceAll("EN-", "EQ-"));
+    const [make, remove] = [
+      tableChanges(asked, NO_TABLES, "EQ-").text,
+      tableChanges(NO_TABLES, asked, "EQ-").text,
+    ];
+    const args = ["-c", LIST_AND_REMOVE, "sh", program, remove, `${CREATE_SETS.join("\n")}\n`];
+    const [output = ""] = await this.#kernel.read([{ file: "sh", args, input: make }]);
+    const lines = output.split("\n").filter((line) => /^\*|^(:|-A )EQ-/.test(line));
+    const tables = parseTables(lines.join("\n").replaceAll("EQ-HOOK-", "").replaceAll("EQ-", "EN-"));
+    this.#known = { text, tables };
+    return tables;
+  }
+}

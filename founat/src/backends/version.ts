@@ -1,0 +1,4 @@
+import type { Family } from "@egress-nat/addresses";
+
+/** What the names of a family's sets end in. */
+export const VERSION: Readonly<Record<Family, string>> = { ipv4: "4", ipv6: "6" };
