@@ -34,10 +34,3 @@ export class FounatError extends Error {
     this.retryable = options.retryable ?? false;
   }
 }
-
-/** @param command whose output is not what this version expects */
-export function unexpectedOutput(command: string, cause: Error): FounatError {
-  return new FounatError("unexpected-output", `\`${command}\` printed what founat does not understand`, {
-    cause,
-  });
-}

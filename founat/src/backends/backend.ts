@@ -29,19 +29,19 @@ export interface FilterState {
   readonly fastPath: boolean;
   /** The clients that it knows. */
   readonly peers: () => Peers;
-  /** What makes it that of a policy; clients stay, and so does what was not read. It may have to ask the kernel. */
-  readonly changes: (policy: GatewayPolicy, links: LinkNames) => Promise<Changes>;
+  /**
+   * What makes it that of a policy; clients stay, and so does what was not read. It may have to ask the kernel.
+   *
+   * @param links by name, because a filter may hang on some: those that are there, and those that are deleted or recreated by then
+   */
+  readonly changes: (
+    policy: GatewayPolicy,
+    links: Readonly<Record<"present" | "replaced", ReadonlySet<string>>>,
+  ) => Promise<Changes>;
   /** What takes it away, clients and all. */
   readonly removal: readonly Step[];
   /** What makes its clients `peers`, one by one: each may have been changed by itself. */
   readonly peerDifferences: (peers: Peers) => PeerDifferences;
-}
-
-/** What becomes of links, by name: a filter may hang on some. */
-interface LinkNames {
-  readonly present: ReadonlySet<string>;
-  /** Those that are deleted or recreated by then. */
-  readonly replaced: ReadonlySet<string>;
 }
 
 export interface PeerDifferences extends Changes {

@@ -1,5 +1,5 @@
 import type { Family } from "@egress-nat/addresses";
-import type { Command } from "../kernel/step.ts";
+import { batch, type Command } from "../kernel/step.ts";
 import { deleteRouteCommand, missingRoutes, type Route, replaceRouteCommand, staleRoutes } from "./routes.ts";
 import { addRuleCommand, deleteRuleCommand, missingRules, type Rule, staleRules } from "./rules.ts";
 import type { NetworkState } from "./state.ts";
@@ -53,8 +53,5 @@ export function routingLines(
  * @param options `-6` for rules and routes of IPv6. Not for `ip fou`: it would take `-6` as the family of all ports.
  */
 export function ipBatch(options: readonly string[], lines: readonly string[]): Command[] {
-  if (lines.length === 0) return [];
-  return [
-    { file: "ip", args: [...options, "-batch", "-"], input: lines.map((line) => `${line}\n`).join("") },
-  ];
+  return batch("ip", [...options, "-batch", "-"], lines);
 }

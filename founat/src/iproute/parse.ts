@@ -1,8 +1,8 @@
 import { canonicalAddress, type Family, formatCidr } from "@egress-nat/addresses";
 import { z } from "zod";
-import { unexpectedOutput } from "../error.ts";
 import { OF_IPV6 } from "../kernel/ipv6.ts";
-import type { Step } from "../kernel/step.ts";
+import { understood } from "../kernel/output.ts";
+import { batch, type Step } from "../kernel/step.ts";
 import { parseCidr } from "../routing/cidr.ts";
 import {
   type FouPortState,
@@ -13,24 +13,17 @@ import {
   type RuleState,
 } from "./state.ts";
 
+const ARGS = ["-N", "-json", "-details", "-batch", "-"];
+const LINKS_AND_ROUTES = ["addr show", "route show table all"];
+
 /** The steps whose output {@link parseNetworkState} takes. `ip rule` shows one family at a time. */
 export const READ_NETWORK_STATE: readonly Step[] = [
-  {
-    file: "ip",
-    args: ["-N", "-json", "-details", "-batch", "-"],
-    input: "addr show\nroute show table all\nfou show\nrule show\n",
-  },
+  ...batch("ip", ARGS, [...LINKS_AND_ROUTES, "fou show", "rule show"]),
   { file: "ip", args: ["-6", "-N", "-json", "-details", "rule", "show"], ifSysctl: OF_IPV6 },
 ];
 
 /** As {@link READ_NETWORK_STATE}, without rules and without FoU, which the kernel may lack. */
-export const READ_LINKS_AND_ROUTES: readonly Step[] = [
-  {
-    file: "ip",
-    args: ["-N", "-json", "-details", "-batch", "-"],
-    input: "addr show\nroute show table all\n",
-  },
-];
+export const READ_LINKS_AND_ROUTES: readonly Step[] = batch("ip", ARGS, LINKS_AND_ROUTES);
 
 const GLOBAL_SCOPE = "0";
 
@@ -155,9 +148,7 @@ function jsonArrays(output: string): unknown[] {
 }
 
 function parse<T>(schema: z.ZodType<T>, value: unknown): T {
-  const parsed = schema.safeParse(value ?? []);
-  if (parsed.success) return parsed.data;
-  throw unexpectedOutput("ip -json", parsed.error);
+  return understood(schema, "ip -json", value ?? []);
 }
 
 function linkState(link: z.infer<typeof Link>): LinkState {
@@ -204,22 +195,15 @@ function tunnelState(linkinfo: z.infer<typeof Link>["linkinfo"]): Pick<LinkState
 }
 
 // With -N types and scopes are numbers (linux/rtnetlink.h): names of them could be changed in /etc/iproute2.
-const ROUTE_TYPES: Readonly<Record<string, string>> = {
-  1: "unicast",
-  2: "local",
-  3: "broadcast",
-  4: "anycast",
-  5: "multicast",
-  6: "blackhole",
-  7: "unreachable",
-  8: "prohibit",
-  9: "throw",
-};
+const ROUTE_TYPES = [
+  ...["0", "unicast", "local", "broadcast", "anycast"],
+  ...["multicast", "blackhole", "unreachable", "prohibit", "throw"],
+];
 
 function routeState(route: z.infer<typeof Route>): RouteState {
   const isV6 = route.pref !== undefined;
   const family = isV6 ? "ipv6" : "ipv4";
-  const type = ROUTE_TYPES[route.type] ?? route.type;
+  const type = ROUTE_TYPES[Number(route.type)] ?? route.type;
   return {
     family,
     table: route.table,

@@ -10,6 +10,11 @@ export interface Command {
   readonly ifSysctl?: string;
 }
 
+/** One process of a program that takes lines on its standard input; none where there are none. */
+export function batch(file: string, args: readonly string[], lines: readonly string[]): Command[] {
+  return lines.length === 0 ? [] : [{ file, args, input: lines.map((line) => `${line}\n`).join("") }];
+}
+
 /** Sysctls to write: path below /proc/sys, with slashes because interface names may hold dots -> value. */
 export interface SysctlWrites {
   readonly sysctls: Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { unexpectedOutput } from "../../error.ts";
 import { isLinkName } from "../../iproute/links.ts";
+import { understood } from "../../kernel/output.ts";
 
 const Qdiscs = z.array(z.object({ kind: z.string(), dev: z.string(), drops: z.number().default(0) }));
 
@@ -18,9 +18,8 @@ export function parseDrops(rules: readonly string[], qdiscs: string): ReadonlyMa
       count(reason, Number(packets));
     }
   }
-  const listing = Qdiscs.safeParse(JSON.parse(qdiscs || "[]"));
-  if (!listing.success) throw unexpectedOutput("tc -s -j qdisc show", listing.error);
-  for (const { kind, dev, drops: packets } of listing.data) {
+  const listing = understood(Qdiscs, "tc -s -j qdisc show", JSON.parse(qdiscs || "[]"));
+  for (const { kind, dev, drops: packets } of listing) {
     if (kind === "clsact") count(isLinkName(dev) ? "foreign_source" : "untranslated", packets);
   }
   return drops;

@@ -1,54 +1,31 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import type { Difference } from "../../difference.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
-import type { Command } from "../../kernel/step.ts";
+import { batch, type Command } from "../../kernel/step.ts";
 import { setName } from "./sets.ts";
 
-/** Device -> the filters (tc-basic(8)) of its qdisc for both ways, a line for each, as tc prints them. */
-export type Filters = ReadonlyMap<string, string>;
-
-interface Filter {
-  readonly way: "ingress" | "egress";
-  readonly priority: number;
-  readonly protocol: string;
-  readonly match: string;
-  readonly action: string;
-}
+/** Device -> the filters (tc-basic(8)) of its qdisc for both ways, in the words by which they are added. */
+export type Filters = ReadonlyMap<string, readonly string[]>;
 
 const PROTOCOLS = { ipv4: "ip", ipv6: "ipv6" } as const;
-const PRINTED_DROP = "gact action drop random type none pass val 0";
 
 /** Where iptables has no hook: before conntrack puts fragments together, and after all NAT. */
-function gatewayFilters({ uplink, tunnels, marks }: GatewayPolicy): ReadonlyMap<string, readonly Filter[]> {
-  const onLink = (protocol: string, match: string): Filter[] => [
-    // What has not the client's own source: a client speaks for another. It is made first.
-    { way: "ingress", priority: 2, protocol: "all", match: "", action: "drop" },
-    { way: "ingress", priority: 1, protocol, match, action: `skbedit mark ${marks.passed} pass` },
-  ];
+function gatewayFilters({ uplink, tunnels, marks }: GatewayPolicy): Filters {
   // Nothing leaves with a client's address.
-  const onUplink = FAMILIES.map((family, index): Filter => {
-    const match = `ipset(${setName("clients", family)} src)`;
-    return { way: "egress", priority: index + 1, protocol: PROTOCOLS[family], match, action: "drop" };
+  const onUplink = FAMILIES.map((family, index) => {
+    const clients = `basic match ipset(${setName("clients", family)} src)`;
+    return `egress protocol ${PROTOCOLS[family]} pref ${index + 1} ${clients} action drop`;
   });
-  return new Map([
-    [uplink, onUplink],
-    ...tunnels.map(({ name, family }): [string, Filter[]] => [
-      name,
-      onLink(PROTOCOLS[family], `ipset(${setName("inner", family)} src,src)`),
-    ]),
-  ]);
-}
-
-function spell({ way, priority, protocol, match, action }: Filter) {
-  const where = `${way} protocol ${protocol} pref ${priority}`;
-  return {
-    text: `${where} ${rest({ match, action })}`,
-    printed: `${where}${match && ` ${match}`} action order 1: ${action === "drop" ? PRINTED_DROP : action}`,
-  };
-}
-
-function rest({ match, action }: Pick<Filter, "match" | "action">): string {
-  return `basic${match && ` match ${match}`} action ${action}`;
+  const filters = new Map([[uplink, onUplink]]);
+  for (const { name, family } of tunnels) {
+    const own = `basic match ipset(${setName("inner", family)} src,src)`;
+    filters.set(name, [
+      // What has not the client's own source: a client speaks for another. It is made first.
+      "ingress protocol all pref 2 basic action drop",
+      `ingress protocol ${PROTOCOLS[family]} pref 1 ${own} action skbedit mark ${marks.passed} pass`,
+    ]);
+  }
+  return filters;
 }
 
 export const READ_FILTERS: Command = {
@@ -61,23 +38,29 @@ export const READ_FILTERS: Command = {
   ],
 };
 
+/** @param output of {@link READ_FILTERS}; not `tc -j`, which prints what filters match as bare text (iproute2's em_ipset.c) */
 export function parseFilters(output: string): Filters {
-  const devices = new Map<string, string>();
-  for (const [, device = "", way, text = ""] of output.matchAll(/^on (\S+) (\S+)\n((?:(?!on ).*\n)*)/gm)) {
-    // First the classifier, then each filter of it; without the number of an action among all, and how many use it.
+  const devices = new Map<string, readonly string[]>();
+  for (const [, device = "", way = "", text = ""] of output.matchAll(
+    /^on (\S+) (\S+)\n((?:(?!on ).*\n)*)/gm,
+  )) {
+    // First the classifier, then each filter of it.
     const filters = text.split(/^filter /m).filter((filter) => filter.includes(" handle "));
-    const lines = filters.map((filter) =>
-      `${way} ${filter.replaceAll(/ basic chain 0 handle \S+|\bindex \d+ ref \d+ bind \d+/g, "")}`
-        .replaceAll(/\s+/g, " ")
-        .trim(),
-    );
-    devices.set(device, inOrder([...(devices.get(device)?.split("\n") ?? []), ...lines]));
+    devices.set(device, [...(devices.get(device) ?? []), ...filters.map((filter) => asAdded(way, filter))]);
   }
   return devices;
 }
 
-function inOrder(lines: readonly string[]): string {
-  return lines.filter(Boolean).toSorted().join("\n");
+/** As it was added: without the number of an action among all, and how many use it. */
+function asAdded(way: string, printed: string): string {
+  return `${way} ${printed}`
+    .replaceAll(/\bindex \d+ ref \d+ bind \d+/g, "")
+    .replaceAll(/\s+/g, " ")
+    .replace(/ basic chain 0 handle \S+ (?!action )/, " basic match ")
+    .replace(/ basic chain 0 handle \S+ /, " basic ")
+    .replace(" action order 1: gact action drop random type none pass val 0", " action drop")
+    .replace(" action order 1: ", " action ")
+    .trim();
 }
 
 /** @param replaced links whose filters the kernel has dropped by then */
@@ -85,22 +68,21 @@ export function filterChanges(policy: GatewayPolicy, actual: Filters, replaced: 
   const differences: Difference[] = [];
   const lines: string[] = [];
   for (const [device, filters] of gatewayFilters(policy)) {
-    const spelled = filters.map(spell);
     const there = replaced.has(device) ? undefined : actual.get(device);
-    if (there === inOrder(spelled.map(({ printed }) => printed))) continue;
-    const text = `tc filter of ${device} ${there ? "is another one" : "is missing"}`;
+    if (there?.toSorted().join("\n") === filters.toSorted().join("\n")) continue;
+    const text = `tc filter of ${device} ${there?.length ? "is another one" : "is missing"}`;
     differences.push({ object: "filter", text });
     if (there !== undefined) lines.push(`qdisc del dev ${device} clsact`);
     lines.push(
       `qdisc add dev ${device} clsact`,
-      ...spelled.map((of) => `filter add dev ${device} ${of.text}`),
+      ...filters.map((words) => `filter add dev ${device} ${words}`),
     );
   }
   return { differences, lines };
 }
 
 export function filterRemoval(actual: Filters): string[] {
-  const own = [...actual].filter(([, text]) => text.includes("ipset(en-"));
+  const own = [...actual].filter(([, filters]) => filters.join().includes("ipset(en-"));
   return own.map(([device]) => `qdisc del dev ${device} clsact`);
 }
 
@@ -108,14 +90,13 @@ export function filterRemoval(actual: Filters): string[] {
 export function trialOf(policy: GatewayPolicy): Command {
   const script = `tc qdisc del dev lo clsact 2>/dev/null
     tc qdisc add dev lo clsact && tc -batch - && tc qdisc del dev lo clsact`;
-  const lines = [...gatewayFilters(policy).values()]
-    .flat()
-    .map(
-      (filter, index) => `filter add dev lo ingress chain 1 protocol all pref ${index + 1} ${rest(filter)}\n`,
-    );
+  const lines = [...gatewayFilters(policy).values()].flat().map((words, index) => {
+    const where = `ingress chain 1 protocol all pref ${index + 1}`;
+    return `filter add dev lo ${words.replace(/^.*?(?= basic)/, where)}\n`;
+  });
   return { file: "sh", args: ["-c", script], input: lines.join("") };
 }
 
 export function tcStep(lines: readonly string[]): Command[] {
-  return lines.length === 0 ? [] : [{ file: "tc", args: ["-batch", "-"], input: `${lines.join("\n")}\n` }];
+  return batch("tc", ["-batch", "-"], lines);
 }

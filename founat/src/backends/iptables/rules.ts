@@ -72,29 +72,20 @@ function nat({ uplink, marks, own, allowed }: Words): string {
 `;
 }
 
-function mangle({
-  marks,
-  clients,
-  fromTunnel,
-  outer,
-  translated,
-  probes,
-  echoRequest,
-  noUnicast,
-}: Words): string {
+function mangle(of: Words): string {
   return `*mangle
 # after conntrack, before routing
 -A PREROUTING -j EN-PREROUTING
 # through the tunnel, to this host
-${noUnicast((type) => `-A EN-PREROUTING ${fromTunnel} ${type} -g EN-FROM-TUNNEL`)}
+${of.noUnicast((type) => `-A EN-PREROUTING ${of.fromTunnel} ${type} -g EN-FROM-TUNNEL`)}
 # outer packets of clients get their mark, which survives decapsulation
--A EN-PREROUTING ${outer} -m conntrack --ctstate UNTRACKED -j SET --map-set ${clients} src --map-mark
+-A EN-PREROUTING ${of.outer} -m conntrack --ctstate UNTRACKED -j SET --map-set ${of.clients} src --map-mark
 # answers to flows that were translated get the mark that leads into a tunnel
--A EN-PREROUTING ${translated} -j MARK --set-mark ${hex(marks.passed)}
+-A EN-PREROUTING ${of.translated} -j MARK --set-mark ${hex(of.marks.passed)}
 # outer packets of anybody else
--A EN-PREROUTING ${outer} -m mark --mark 0 ${drop("no_client")}
+-A EN-PREROUTING ${of.outer} -m mark --mark 0 ${drop("no_client")}
 # probes of the tunnel: the kernel answers, no socket is reached
--A EN-FROM-TUNNEL -d ${probes} ${echoRequest} -j RETURN
+-A EN-FROM-TUNNEL -d ${of.probes} ${of.echoRequest} -j RETURN
 # no client reaches the gateway itself
 -A EN-FROM-TUNNEL ${drop("to_gateway")}
 # the tunnel's MTU is smaller than what both ends see

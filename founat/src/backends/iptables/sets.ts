@@ -9,7 +9,7 @@ import {
 } from "@egress-nat/addresses";
 import type { Difference } from "../../difference.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
-import type { Command } from "../../kernel/step.ts";
+import { batch, type Command } from "../../kernel/step.ts";
 import { parseCidr } from "../../routing/cidr.ts";
 import { VERSION } from "../version.ts";
 
@@ -49,8 +49,7 @@ export const CREATE_SETS: readonly string[] = SETS.map(
 
 /** Each line is a change of its own; that a set or an element is there, or gone, is no failure. */
 export function ipsetStep(lines: readonly string[]): Command[] {
-  if (lines.length === 0) return [];
-  return [{ file: "ipset", args: ["-exist", "restore"], input: `${lines.join("\n")}\n` }];
+  return batch("ipset", ["-exist", "restore"], lines);
 }
 
 /** The kernel lets go of what has used a set some time after that is gone. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { unexpectedOutput } from "../../error.ts";
 import { DROP_REASONS } from "../../gateway/policy.ts";
+import { understood } from "../../kernel/output.ts";
 import type { Step } from "../../kernel/step.ts";
 import { GATEWAY_TABLE } from "./gateway-table.ts";
 
@@ -22,11 +22,8 @@ const Counters = z.object({
  */
 export function parseDrops(output: string): ReadonlyMap<string, number> {
   if (output.trim() === "") return new Map();
-  const listing = Counters.safeParse(JSON.parse(output));
-  if (!listing.success) throw unexpectedOutput("nft -j list counters", listing.error);
+  const { nftables } = understood(Counters, "nft -j list counters", JSON.parse(output));
   return new Map(
-    listing.data.nftables.flatMap(({ counter }) =>
-      counter ? [[counter.name, counter.packets] as const] : [],
-    ),
+    nftables.flatMap(({ counter }) => (counter ? [[counter.name, counter.packets] as const] : [])),
   );
 }

@@ -19,25 +19,21 @@ export const READ_GUARD: Command = {
 };
 
 /** The guard that a policy asks for. */
-export interface Guard {
-  /** How nft lists it; throws as {@link tableListing}. */
-  listing(kernel: Kernel): Promise<GuardState>;
-  /** @param listing where that is known */
-  changes(state: GuardState, listing?: GuardState): Changes;
-  /** Fails where there is a guard. */
-  creation(): Step;
-}
+export type Guard = ReturnType<typeof guardOf>;
 
-export function guardOf(policy: ClientPolicy): Guard {
+export function guardOf(policy: ClientPolicy) {
   const table = guardTable(policy);
   return {
-    listing: (kernel) => tableListing(table, kernel),
-    changes: (state, listing) => {
+    /** How nft lists it; throws as {@link tableListing}. */
+    listing: (kernel: Kernel): Promise<GuardState> => tableListing(table, kernel),
+    /** @param listing where that is known */
+    changes: (state: GuardState, listing?: GuardState): Changes => {
       const differences = tableDifferences(table, state, { listing });
       const script = () => nftScript(tableScript(table, state, { listing }));
       return { differences, steps: differences.length > 0 ? [script()] : [] };
     },
-    creation: () => nftScript(creationScript(table)),
+    /** Fails where there is a guard. */
+    creation: (): Step => nftScript(creationScript(table)),
   };
 }
 

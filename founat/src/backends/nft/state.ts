@@ -9,7 +9,7 @@ import {
   rangeOf,
 } from "@egress-nat/addresses";
 import { z } from "zod";
-import { unexpectedOutput } from "../../error.ts";
+import { understood } from "../../kernel/output.ts";
 
 /** What the kernel holds of one table. */
 export interface NftTableState {
@@ -104,13 +104,12 @@ const Listing = z.object({
  */
 export function parseTable(output: string): NftTableState | undefined {
   if (output.trim() === "") return undefined;
-  const listing = Listing.safeParse(JSON.parse(output));
-  if (!listing.success) throw unexpectedOutput("nft -j list table", listing.error);
+  const { nftables } = understood(Listing, "nft -j list table", JSON.parse(output));
   let ofTable = "";
   const sets = new Map<string, NftSetState>();
   const chains = new Map<string, { definition: string; rules: NftRuleState[] }>();
   const flowtables = new Map<string, readonly string[]>();
-  for (const { table, set, map, flowtable, chain, rule } of listing.data.nftables) {
+  for (const { table, set, map, flowtable, chain, rule } of nftables) {
     if (table) ofTable = definition(table);
     const setOrMap = set ?? map;
     if (setOrMap) {
