@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Difference } from "../../difference.ts";
-import type { NftChainState, NftSetState, NftTableState } from "./state.ts";
+import type { NftChainState, NftTableState } from "./state.ts";
 import {
   kernelComment,
   type NftChain,
@@ -21,32 +21,21 @@ export interface TableComparison {
 export function tableDifferences(
   table: NftTable,
   state: NftTableState | undefined,
-  { keep, listing }: TableComparison = {},
+  comparison: TableComparison = {},
 ): Difference[] {
-  if (state === undefined) return [difference("table", table.name, "is missing")];
-  if (listing !== undefined && listing.definition !== state.definition) {
-    return [difference("table", table.name, "is another one")];
-  }
-  const differ = (object: string, name: string, words: string | undefined) =>
-    words === undefined ? [] : [difference(object, `${table.name} ${name}`, words)];
+  const { name, chains, sets, flowtables = [] } = table;
+  const words = layoutDifference(state, comparison.listing);
+  if (state === undefined || words !== undefined) return difference("table", name, words);
   return [
-    ...table.chains.flatMap((chain) => {
-      const [actual, listed] = [state.chains.get(chain.name), listing?.chains.get(chain.name)];
-      return differ("chain", chain.name, chainDifference(chain, actual, listed));
-    }),
-    ...table.sets.flatMap((set) => {
-      const [actual, listed] = [state.sets.get(set.name), listing?.sets.get(set.name)];
-      return differ("set", set.name, setDifference(set, actual, listed, keep?.has(set.name)));
-    }),
-    ...(table.flowtables ?? []).flatMap((flowtable) =>
-      differ(
-        "flowtable",
-        flowtable.name,
-        flowtableDifference(flowtable, state.flowtables.get(flowtable.name)),
-      ),
+    ...chains.flatMap((chain) =>
+      difference("chain", `${name} ${chain.name}`, chainDifference(chain, state, comparison)),
     ),
-    ...strangers(table, state).map(([object, name]) =>
-      difference(object, name, `of ${table.name} is not founat's`),
+    ...sets.flatMap((set) => difference("set", `${name} ${set.name}`, setDifference(set, state, comparison))),
+    ...flowtables.flatMap((flowtable) =>
+      difference("flowtable", `${name} ${flowtable.name}`, flowtableDifference(flowtable, state)),
+    ),
+    ...strangers(table, state).flatMap(([object, stranger]) =>
+      difference(object, stranger, `of ${name} is not founat's`),
     ),
   ];
 }
@@ -82,26 +71,31 @@ export function creationScript(table: NftTable): string {
 
 /** Whether the kernel's table has the sets and chains of `table`, and no others. */
 export function hasLayout(table: NftTable, state: NftTableState, { listing }: TableComparison = {}): boolean {
-  const isSame = (kind: "sets" | "chains", name: string) => {
-    const actual = state[kind].get(name);
-    const wanted = listing?.[kind].get(name) ?? actual;
-    return actual !== undefined && actual.definition === wanted?.definition;
-  };
+  const isSame = (kind: "sets" | "chains") =>
+    table[kind].every(
+      ({ name }) => layoutDifference(state[kind].get(name), listing?.[kind].get(name)) === undefined,
+    );
   return (
-    state.definition === (listing ?? state).definition &&
+    layoutDifference(state, listing) === undefined &&
     strangers(table, state).length === 0 &&
-    table.sets.every(({ name }) => isSame("sets", name)) &&
-    table.chains.every(({ name }) => isSame("chains", name))
+    isSame("sets") &&
+    isSame("chains")
   );
 }
 
-function chainDifference(
-  { rules }: NftChain,
-  actual: NftChainState | undefined,
-  listed: NftChainState | undefined,
+/** Of a table, a chain or a set, whatever is in it. */
+function layoutDifference(
+  actual: { readonly definition: string } | undefined,
+  listed: { readonly definition: string } | undefined,
 ): string | undefined {
   if (actual === undefined) return "is missing";
-  if (listed !== undefined && listed.definition !== actual.definition) return "is another one";
+  return listed !== undefined && listed.definition !== actual.definition ? "is another one" : undefined;
+}
+
+function chainDifference({ name, rules }: NftChain, state: NftTableState, { listing }: TableComparison) {
+  const [actual, listed] = [state.chains.get(name), listing?.chains.get(name)];
+  const words = layoutDifference(actual, listed);
+  if (actual === undefined || words !== undefined) return words;
   const comments = actual.rules.map(({ comment }) => comment);
   const bodies = ({ rules }: NftChainState) => rules.map(({ body }) => body);
   const isSame =
@@ -110,23 +104,16 @@ function chainDifference(
   return isSame ? undefined : "has other rules";
 }
 
-function setDifference(
-  { elements }: NftSet,
-  actual: NftSetState | undefined,
-  listed: NftSetState | undefined,
-  keep = false,
-): string | undefined {
-  if (actual === undefined) return "is missing";
-  if (listed !== undefined && listed.definition !== actual.definition) return "is another one";
-  if (keep) return undefined;
+function setDifference({ name, elements }: NftSet, state: NftTableState, { keep, listing }: TableComparison) {
+  const actual = state.sets.get(name);
+  const words = layoutDifference(actual, listing?.sets.get(name));
+  if (actual === undefined || words !== undefined || keep?.has(name)) return words;
   const texts = Array.from(actual.elements, ({ text }) => text);
   return isDeepStrictEqual(elements.toSorted(), texts.sort()) ? undefined : "has other elements";
 }
 
-function flowtableDifference(
-  { devices }: NftFlowtable,
-  actual: readonly string[] | undefined,
-): string | undefined {
+function flowtableDifference({ name, devices }: NftFlowtable, { flowtables }: NftTableState) {
+  const actual = flowtables.get(name);
   if (actual === undefined) return "is missing";
   return isDeepStrictEqual(devices.toSorted(), actual.toSorted()) ? undefined : "has other devices";
 }
@@ -147,6 +134,6 @@ function strangers(table: NftTable, state: NftTableState): (readonly [object: st
   ];
 }
 
-function difference(object: string, name: string, words: string): Difference {
-  return { object, text: `nft ${object} ${name} ${words}` };
+function difference(object: string, name: string, words: string | undefined): Difference[] {
+  return words === undefined ? [] : [{ object, text: `nft ${object} ${name} ${words}` }];
 }
