@@ -1,4 +1,4 @@
-import { type Guard, type GuardState, guardOf } from "../backends/nft/guard.ts";
+import { guardOf } from "../backends/nft/guard.ts";
 import type { Changes, Difference } from "../difference.ts";
 import { FounatError } from "../error.ts";
 import type { Kernel } from "../kernel/kernel.ts";
@@ -127,21 +127,15 @@ export class Client {
     const facts = clientFacts(state, config.uplink);
     const plan = planClient(config, facts);
     const guard = guardOf(plan.policy);
-    const listing = state.guard && (await this.#listing(guard));
+    const listing =
+      state.guard &&
+      (await guard.listing(this.#kernel).catch((err: unknown) => {
+        const message = "cannot see how nft lists the guard: of its rules only comments are compared";
+        this.#logger.warn({ err }, message);
+        return undefined;
+      }));
     const changes = clientChanges(plan, state, guard.changes(state.guard, listing));
     return { ...changes, localRoutes: wideOnes(facts.mainRoutes, config) };
-  }
-
-  async #listing(guard: Guard): Promise<GuardState> {
-    try {
-      return await guard.listing(this.#kernel);
-    } catch (err) {
-      this.#logger.warn(
-        { err },
-        "cannot see how nft lists the guard: of its rules only comments are compared",
-      );
-      return undefined;
-    }
   }
 }
 

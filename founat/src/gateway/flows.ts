@@ -18,14 +18,14 @@ const OVER = /\b(?:TIME_WAIT|CLOSE)\b/;
 /** The sources of flows that leave with another address. */
 export function masqueradedSources(listings: readonly string[]): ReadonlySet<string> {
   const sources = new Set<string>();
-  for (const { source } of clientFlows(listings)) sources.add(source);
+  for (const { source, isMasqueraded } of flows(listings)) if (isMasqueraded) sources.add(source);
   return sources;
 }
 
 /** How many flows of clients are not over. */
 export function liveFlows(listings: readonly string[]): number {
   let live = 0;
-  for (const { state } of clientFlows(listings)) if (!OVER.test(state)) live += 1;
+  for (const { state, isMasqueraded } of flows(listings)) if (isMasqueraded && !OVER.test(state)) live += 1;
   return live;
 }
 
@@ -72,22 +72,11 @@ function loadFile(input: string): Step {
   return { file: "sh", args: ["-c", "cat | conntrack --load-file /proc/self/fd/0"], input };
 }
 
-interface Flow {
-  readonly state: string;
-  readonly source: string;
-  readonly replyTo: string;
-}
-
-/** Those that leave with another address: a gateway masquerades nothing else. */
-function* clientFlows(listings: readonly string[]): Generator<Flow> {
-  for (const flow of flows(listings)) if (flow.source !== flow.replyTo) yield flow;
-}
-
-/** There may be very many. */
-function* flows(listings: readonly string[]): Generator<Flow> {
+/** There may be very many. Those of clients leave with another address: a gateway masquerades nothing else. */
+function* flows(listings: readonly string[]) {
   for (const listing of listings) {
-    for (const [, state = "", source = "", replyTo = ""] of listing.matchAll(FLOW)) {
-      yield { state, source, replyTo };
+    for (const [, state = "", source = "", replyTo] of listing.matchAll(FLOW)) {
+      yield { state, source, isMasqueraded: source !== replyTo };
     }
   }
 }

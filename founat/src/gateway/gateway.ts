@@ -1,4 +1,4 @@
-import type { Backend, FilterState, TransactionCounts } from "../backends/backend.ts";
+import type { Backend, TransactionCounts } from "../backends/backend.ts";
 import { IptablesBackend } from "../backends/iptables/backend.ts";
 import { NftBackend } from "../backends/nft/backend.ts";
 import type { Changes, Difference } from "../difference.ts";
@@ -20,11 +20,6 @@ export type GatewayKernel = Pick<Kernel, "run" | "read">;
 export interface Suspicion {
   /** Whether in the elements of the packet filter's sets too, of which there are as many as clients. */
   readonly elements: boolean;
-}
-
-interface Other {
-  readonly backend: Backend;
-  readonly filter: FilterState;
 }
 
 /**
@@ -195,13 +190,11 @@ export class Gateway {
   }
 
   /** The packet filters of other backends that are here. */
-  async #others(): Promise<readonly Other[]> {
+  async #others() {
     if (this.#only === this.#backend) return [];
-    const backends = Object.values(this.#backends).filter((backend) => backend !== this.#backend);
-    const others = backends.map(async (backend) => ({
-      backend,
-      filter: await backend.read({ elements: true }),
-    }));
+    const others = Object.values(this.#backends)
+      .filter((backend) => backend !== this.#backend)
+      .map(async (backend) => ({ backend, filter: await backend.read({ elements: true }) }));
     const left = (await Promise.all(others)).filter(({ filter }) => filter.exists);
     if (left.length === 0) this.#only = this.#backend;
     return left;

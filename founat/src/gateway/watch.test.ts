@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { TransactionCounts } from "../backends/backend.ts";
-import { NFT_MONITOR } from "../backends/nft/monitor.ts";
+import { NFT_MONITOR } from "../backends/nft/transactions.ts";
 import type { Suspicion } from "./gateway.ts";
 import { GatewayWatch } from "./watch.ts";
 

@@ -101,7 +101,10 @@ export class GatewayWatch {
       rest = complete.pop() ?? "";
       lines += complete.length;
       if (end === undefined) this.#suspect({ elements: false });
-      else this.#heardTransactions(complete.filter((line) => end.test(line)).length);
+      else {
+        this.#seen += complete.filter((line) => end.test(line)).length;
+        this.#compareCounts(0);
+      }
       if (lines <= MAX_LINES && !complete.some((line) => lost?.test(line))) return;
       exchanged = true;
       child.kill();
@@ -125,18 +128,12 @@ export class GatewayWatch {
     return child;
   }
 
-  #heardTransactions(count: number): void {
-    this.#seen += count;
-    this.#compareCounts(0);
-  }
-
   #tick(): void {
-    const { port } = this.#options;
     this.#startMonitors();
     this.#greetMonitors();
     this.#compareCounts(this.#succeededAtTick);
     this.#succeededAtTick = this.#options.ownTransactions().succeeded;
-    const sockets = fouSockets(port);
+    const sockets = fouSockets(this.#options.port);
     if (sockets !== this.#sockets) this.#suspect({ elements: false });
     this.#sockets = sockets;
     this.#ticks += 1;
@@ -195,25 +192,23 @@ function fouSockets(port: number): string {
 
 /** Whether a process has joined a group of netlink: it hears what happens from now on (/proc/net/netlink). */
 function listens(pid: number): boolean {
-  const sockets = new Set(openFiles(pid));
+  const folder = `/proc/${pid}/fd`;
+  // What the files are that it has open (proc_pid_fd(5)).
+  const files = new Set(orNone(() => readdirSync(folder).map((fd) => readlinkSync(`${folder}/${fd}`))));
   return readLines("/proc/self/net/netlink").some((line) => {
     const [, , , groups = "", , , , , , inode] = line.trim().split(/\s+/);
-    return Number.parseInt(groups, 16) > 0 && sockets.has(`socket:[${inode}]`);
+    return Number.parseInt(groups, 16) > 0 && files.has(`socket:[${inode}]`);
   });
 }
 
-/** What the files are that a process has open; of one that has ended, none (proc_pid_fd(5)). */
-function openFiles(pid: number): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
-  } catch {
-    return [];
-  }
+function readLines(path: string): string[] {
+  return orNone(() => readFileSync(path, "utf8").split("\n"));
 }
 
-function readLines(path: string): string[] {
+/** Of what has ended, or is not there, none. */
+function orNone(read: () => string[]): string[] {
   try {
-    return readFileSync(path, "utf8").split("\n");
+    return read();
   } catch {
     return [];
   }

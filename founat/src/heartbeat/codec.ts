@@ -63,21 +63,13 @@ export function groupKeys(keys: Iterable<string>): string[][] {
  * @param request its keys must fit one datagram ({@link groupKeys}) and {@link MAX_KEY_BYTES} each, and consist of bytes
  * @throws RangeError when they do not
  */
-export function encodeRequest({ nonce, keys }: Request): Uint8Array {
-  return encode(
-    REQUEST,
-    nonce,
-    keys.map((key) => [key, undefined]),
-  );
+export function encodeRequest(request: Request): Uint8Array {
+  return encode(REQUEST, request, () => undefined);
 }
 
 /** The answer to `request`: as long as the request itself. A value that is too long counts as none. */
 export function encodeResponse(request: Request, value: (key: string) => string | undefined): Uint8Array {
-  return encode(
-    RESPONSE,
-    request.nonce,
-    request.keys.map((key) => [key, value(key)]),
-  );
+  return encode(RESPONSE, request, value);
 }
 
 /** @returns undefined for anything that is not a well-formed request */
@@ -96,19 +88,17 @@ export function decodeResponse(datagram: Uint8Array): Response | undefined {
   return { nonce: decoded.nonce, values: new Map(values) };
 }
 
-type Entry = readonly [key: string, value: string | undefined];
-
-function encode(type: number, nonce: Uint8Array, entries: readonly Entry[]): Uint8Array {
+function encode(type: number, { nonce, keys }: Request, value: (key: string) => string | undefined) {
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt32BE(MAGIC, 0);
   header.writeUInt8(VERSION, 4);
   header.writeUInt8(type, 5);
-  header.writeUInt16BE(entries.length, 6);
+  header.writeUInt16BE(keys.length, 6);
   header.set(nonce, 8);
-  return Buffer.concat([header, ...entries.map(encodeEntry)]);
+  return Buffer.concat([header, ...keys.map((key) => encodeEntry(key, value(key)))]);
 }
 
-function encodeEntry([key, value]: Entry): Uint8Array {
+function encodeEntry(key: string, value: string | undefined): Uint8Array {
   const keyBytes = Buffer.from(key, ENCODING);
   const valueBytes = Buffer.from(value ?? "", ENCODING);
   if (keyBytes.length > MAX_KEY_BYTES) throw new RangeError(`heartbeat key of ${keyBytes.length} bytes`);
@@ -119,11 +109,11 @@ function encodeEntry([key, value]: Entry): Uint8Array {
   return Buffer.concat([Buffer.of(keyBytes.length, hasValue ? valueBytes.length : NO_VALUE), keyBytes, room]);
 }
 
-function decode(datagram: Uint8Array, type: number): { nonce: Uint8Array; entries: Entry[] } | undefined {
+function decode(datagram: Uint8Array, type: number) {
   const buffer = Buffer.from(datagram.buffer, datagram.byteOffset, datagram.byteLength);
   if (buffer.length < HEADER_BYTES || buffer.length > MAX_DATAGRAM_BYTES) return undefined;
   if (buffer.readUInt32BE(0) !== MAGIC || buffer[4] !== VERSION || buffer[5] !== type) return undefined;
-  const entries: Entry[] = [];
+  const entries: (readonly [key: string, value: string | undefined])[] = [];
   let at = HEADER_BYTES;
   for (let left = buffer.readUInt16BE(6); left > 0; left--) {
     const keyLength = buffer[at];

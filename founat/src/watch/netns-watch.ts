@@ -60,8 +60,10 @@ export function openNetnsWatch({ sysctlRoot, ...told }: NetnsWatchOptions): Netn
   });
   createInterface({ input: child.stdout }).on("line", (line) => {
     const [event, netns = "", ...words] = line.split(" ");
+    // In the order of the reasons.
+    const [rejected = 0, unheard = 0] = words.map(Number);
     if (event === "lost") told.onLost(netns, words.join(" "));
-    else if (event === "counted") told.onRefused(netns, refusals(words));
+    else if (event === "counted") told.onRefused(netns, { rejected, unheard });
     else told.onChange(netns);
   });
   // A program that ends early closes the pipe; `ended` tells more than EPIPE does.
@@ -72,9 +74,4 @@ export function openNetnsWatch({ sysctlRoot, ...told }: NetnsWatchOptions): Netn
     close: () => child.stdin.end(),
     ended,
   };
-}
-
-/** @param counts in the order of the reasons */
-function refusals([rejected, unheard]: readonly string[]): Refusals {
-  return { rejected: Number(rejected), unheard: Number(unheard) };
 }

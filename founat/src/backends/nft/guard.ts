@@ -19,8 +19,6 @@ export const READ_GUARD: Command = {
 };
 
 /** The guard that a policy asks for. */
-export type Guard = ReturnType<typeof guardOf>;
-
 export function guardOf(policy: ClientPolicy) {
   const table = guardTable(policy);
   return {
