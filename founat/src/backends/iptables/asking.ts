@@ -11,20 +11,15 @@ const LIST_AND_REMOVE = `printf %s "$3" | ipset -exist restore && "$1-restore" -
  * in each version; so it is asked, by chains of other names to which nothing leads, which are there for as long as that takes.
  */
 export class RuleListing {
-  readonly #kernel: Pick<Kernel, "read">;
   /** Of the last text only: it changes with the uplink and the port. */
   #known: { readonly text: string; readonly tables: Tables } | undefined;
-
-  constructor(kernel: Pick<Kernel, "read">) {
-    this.#kernel = kernel;
-  }
 
   /**
    * @param program for instance `iptables-nft`
    * @param text as `iptables-restore` reads it
    * @throws FounatError `kernel-command-failed`, where the kernel or the program lacks something
    */
-  async of(program: string, text: string): Promise<Tables> {
+  async of(kernel: Pick<Kernel, "read">, program: string, text: string): Promise<Tables> {
     if (this.#known?.text === text) return this.#known.tables;
     // What leads to founat's chains is asked for in chains, too.
     const asked = parseTables(text.replaceAll(/^-A ([A-Z]+) /gm, "-A EN-HOOK-$1 ").replaceAll("EN-", "EQ-"));
@@ -33,7 +28,7 @@ export class RuleListing {
       tableChanges(NO_TABLES, asked, "EQ-").text,
     ];
     const args = ["-c", LIST_AND_REMOVE, "sh", program, remove, `${CREATE_SETS.join("\n")}\n`];
-    const [output = ""] = await this.#kernel.read([{ file: "sh", args, input: make }]);
+    const [output = ""] = await kernel.read([{ file: "sh", args, input: make }]);
     const lines = output.split("\n").filter((line) => /^\*|^(:|-A )EQ-/.test(line));
     const tables = parseTables(lines.join("\n").replaceAll("EQ-HOOK-", "").replaceAll("EQ-", "EN-"));
     this.#known = { text, tables };

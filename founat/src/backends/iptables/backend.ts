@@ -32,14 +32,13 @@ export class IptablesBackend implements Backend {
   /** Nothing tells of any. */
   readonly transactions = { begun: 0, succeeded: 0 };
   readonly #kernel: Pick<Kernel, "run" | "read">;
-  readonly #listings: Readonly<Record<Family, RuleListing>>;
+  readonly #listings = { ipv4: new RuleListing(), ipv6: new RuleListing() };
   /** Whether all programs are there, and the kernel has taken what is wanted. */
   #tried = false;
   #variant: Promise<Variant> | undefined;
 
   constructor(kernel: Pick<Kernel, "run" | "read">) {
     this.#kernel = kernel;
-    this.#listings = { ipv4: new RuleListing(kernel), ipv6: new RuleListing(kernel) };
   }
 
   async read(): Promise<FilterState> {
@@ -91,7 +90,8 @@ export class IptablesBackend implements Backend {
     const wanted = new Map<Family, Tables>();
     for (const family of state.tables.keys()) {
       const program = `${PROGRAMS[family]}-${state.variant}`;
-      wanted.set(family, await this.#listings[family].of(program, gatewayRules(policy, family)));
+      const text = gatewayRules(policy, family);
+      wanted.set(family, await this.#listings[family].of(this.#kernel, program, text));
     }
     if (!this.#tried) await this.#kernel.read([tc.trialOf(policy)]);
     this.#tried = true;

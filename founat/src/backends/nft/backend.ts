@@ -27,11 +27,10 @@ const FLOWTABLE_TRIAL = {
 export class NftBackend implements Backend {
   readonly transactions = new OwnTransactions();
   readonly #kernel: Pick<Kernel, "run" | "read">;
-  readonly #listing: DormantListing;
+  readonly #listing = new DormantListing();
 
   constructor(kernel: Pick<Kernel, "run" | "read">) {
     this.#kernel = kernel;
-    this.#listing = new DormantListing(kernel, this.transactions);
   }
 
   async read({ elements }: { readonly elements: boolean }): Promise<FilterState> {
@@ -55,7 +54,7 @@ export class NftBackend implements Backend {
         const keep = elements ? CLIENT_SETS : new Set(wanted.sets.map(({ name }) => name));
         // A table that is missing, or lacks chains because their links are, is recreated whatever else it holds.
         const isWhole = table !== undefined && policy.tunnels.every(({ name }) => present.has(name));
-        const listing = isWhole ? await this.#listing.of(wanted) : undefined;
+        const listing = isWhole ? await this.#listing.of(wanted, this.#kernel, this.transactions) : undefined;
         return tableChanges(wanted, table, replaced, { keep, listing });
       },
       removal: [nftScript(`delete table inet ${GATEWAY_TABLE}\n`)],

@@ -37,32 +37,27 @@ const TRANSACTIONS = 2;
  * plays no part, because somebody else may have changed it.
  */
 export class DormantListing {
-  readonly #kernel: Pick<Kernel, "read">;
-  readonly #transactions: OwnTransactions;
   /** Of the last text only: it changes with the uplink and the port. */
   #known: { readonly text: string; readonly listing: NftTableState } | undefined;
 
-  /** @param transactions where those are counted by which it asks */
-  constructor(kernel: Pick<Kernel, "read">, transactions: OwnTransactions) {
-    this.#kernel = kernel;
-    this.#transactions = transactions;
-  }
-
   /**
    * @param table the devices of its chains must exist
+   * @param transactions where those are counted by which it asks
    * @returns without elements
    * @throws FounatError `kernel-command-failed`, `unexpected-output`
    */
-  async of(table: NftTable): Promise<NftTableState | undefined> {
+  async of(
+    table: NftTable,
+    kernel: Pick<Kernel, "read">,
+    transactions: OwnTransactions,
+  ): Promise<NftTableState | undefined> {
     const asleep = sleeping(table);
     const text = renderTable(asleep);
     if (this.#known?.text === text) return this.#known.listing;
     // A program that was killed in between may have left one. Awake it would act.
     const before = `table inet ${asleep.name} { flags dormant; }\ndelete table inet ${asleep.name}\n`;
-    const [output] = await this.#transactions.during(TRANSACTIONS, () =>
-      this.#kernel.read([
-        { file: "sh", args: ["-c", LIST_AND_REMOVE, "sh", asleep.name], input: before + text },
-      ]),
+    const [output] = await transactions.during(TRANSACTIONS, () =>
+      kernel.read([{ file: "sh", args: ["-c", LIST_AND_REMOVE, "sh", asleep.name], input: before + text }]),
     );
     const state = parseTable(output ?? "");
     if (state === undefined) return undefined;

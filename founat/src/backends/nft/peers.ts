@@ -60,11 +60,11 @@ export function peerDifferences(
       const { extra, missing } = elementDifferences(peers, family, elements, separator);
       // An entry of a map goes by its key.
       const keys = extra.map(({ address, text }) => (kind === "map" ? address : text));
-      const added = missing.map(entry);
       return {
-        isSame: keys.length + added.length === 0,
         difference: { object: kind, text: `nft ${kind} ${GATEWAY_TABLE} ${set} has other elements` },
-        script: elementCommand("delete", name, family, keys) + elementCommand("add", name, family, added),
+        script:
+          elementCommand("delete", name, family, keys) +
+          elementCommand("add", name, family, missing.map(entry)),
         // `*` is every address that no other element has: it is no source of flows that conntrack could be asked for.
         strangers: kind === "map" ? keys.filter((address) => isAddress(address) && !peers.has(address)) : [],
       };
@@ -72,7 +72,7 @@ export function peerDifferences(
   );
   const script = found.map(({ script }) => script).join("");
   return {
-    differences: found.filter(({ isSame }) => !isSame).map(({ difference }) => difference),
+    differences: found.filter(({ script }) => script !== "").map(({ difference }) => difference),
     steps: script === "" ? [] : [nftScript(script)],
     strangers: found.flatMap(({ strangers }) => strangers),
   };
