@@ -18,7 +18,8 @@ export function gatewayChanges(
   filter: Changes,
 ): Changes {
   const lines4 = [
-    ...loopbackLines(state),
+    // The way of probes ends at lo. The kernel takes no route by an interface that is down.
+    ...state.links.filter(({ name, up }) => name === "lo" && !up).map(() => "link set lo up"),
     ...links.bringUp,
     ...routingLines("ipv4", plan, state, GATEWAY_TABLES, links.replaced),
   ];
@@ -43,9 +44,4 @@ export function gatewayChanges(
       ...ipBatch([], removals),
     ],
   };
-}
-
-/** The way of probes ends at lo. The kernel takes no route by an interface that is down. */
-function loopbackLines({ links }: NetworkState): string[] {
-  return links.some(({ name, up }) => name === "lo" && !up) ? ["link set lo up"] : [];
 }

@@ -44,11 +44,14 @@ export async function endFlows(
 ): Promise<void> {
   const sources = new Set(addresses);
   if (sources.size === 0) return;
-  const lines = Array.from(sources, (address) => `-D -f ${familyOf(address)} -s ${address}\n`);
+  const input = Array.from(sources, (address) => `-D -f ${familyOf(address)} -s ${address}\n`).join("");
+  // One process for all lines. conntrack reads them from a file with a name. Node's standard input has none, because it
+  // is a socket; that of a pipe has one.
+  const step = { file: "sh", args: ["-c", "cat | conntrack --load-file /proc/self/fd/0"], input };
   let left: number | undefined;
   for (;;) {
     try {
-      await kernel.run([loadFile(lines.join(""))]);
+      await kernel.run([step]);
       return;
     } catch (error) {
       const isGone = error instanceof FounatError && error.message.includes(GONE);
@@ -62,14 +65,6 @@ function flowsOf(sources: ReadonlySet<string>, listings: readonly string[]): num
   let count = 0;
   for (const { source } of flows(listings)) if (sources.has(source)) count += 1;
   return count;
-}
-
-/**
- * One process for all lines. conntrack reads them from a file with a name. Node's standard input has none, because it is
- * a socket; that of a pipe has one.
- */
-function loadFile(input: string): Step {
-  return { file: "sh", args: ["-c", "cat | conntrack --load-file /proc/self/fd/0"], input };
 }
 
 /** There may be very many. Those of clients leave with another address: a gateway masquerades nothing else. */

@@ -109,19 +109,15 @@ export class PeerBook {
 function byId(clients: Iterable<GatewayClient>): Map<string, GatewayClient> {
   const map = new Map<string, GatewayClient>();
   for (const client of clients) {
-    checkId(client.id);
+    if (!/^[\w./:-]{1,120}$/.test(client.id)) {
+      throw new FounatError(
+        "invalid-config",
+        `client id ${JSON.stringify(client.id)} must be 1 to 120 letters, digits, or characters of ._/:-`,
+      );
+    }
     // Not in the place of the entry before: the order decides about addresses.
     if (map.has(client.id)) map.delete(client.id);
     map.set(client.id, client);
   }
   return map;
-}
-
-function checkId(id: string): void {
-  if (!/^[\w./:-]{1,120}$/.test(id)) {
-    throw new FounatError(
-      "invalid-config",
-      `client id ${JSON.stringify(id)} must be 1 to 120 letters, digits, or characters of ._/:-`,
-    );
-  }
 }

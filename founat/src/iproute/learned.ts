@@ -33,7 +33,10 @@ export function isLearned(
   if (protocol === PROTOCOL.redirect || protocol === PROTOCOL.advertisement) return true;
   if (family === "ipv4" || protocol !== PROTOCOL.kernel || destination === LINK_LOCAL) return false;
   const link = links.find(({ name }) => name === device);
-  return !link?.addresses.some((address) => address.lasting && networkOf(address) === destination);
+  return !link?.addresses.some(
+    ({ lasting, address, prefixLength }) =>
+      lasting && formatCidr(parseCidr(`${address}/${prefixLength}`)) === destination,
+  );
 }
 
 const LINK_LOCAL = "fe80::/64";
@@ -75,8 +78,4 @@ function addressLines(link: LinkState): string[] {
 
 function words({ destination, via, device, metric }: RouteState): string {
   return `${destination}${via === undefined ? "" : ` via ${via}`} dev ${device} metric ${metric}`;
-}
-
-function networkOf({ address, prefixLength }: Address): string {
-  return formatCidr(parseCidr(`${address}/${prefixLength}`));
 }

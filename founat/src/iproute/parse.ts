@@ -232,7 +232,7 @@ function ruleState(family: Family, rule: z.infer<typeof Rule>): RuleState {
     rule.oif && `oif ${rule.oif}`,
   ];
   const action = [
-    rule.action === undefined ? `lookup ${rule.table ?? "none"}` : ruleAction(rule.action),
+    rule.action === undefined ? `lookup ${rule.table ?? "none"}` : (RULE_ACTIONS[rule.action] ?? rule.action),
     rule.suppress_prefixlen !== undefined && `suppress_prefixlength ${rule.suppress_prefixlen}`,
   ];
   return {
@@ -245,9 +245,7 @@ function ruleState(family: Family, rule: z.infer<typeof Rule>): RuleState {
 }
 
 // linux/fib_rules.h
-function ruleAction(number: string): string {
-  return number === "6" ? "blackhole" : number;
-}
+const RULE_ACTIONS: Readonly<Record<string, string>> = { 6: "blackhole" };
 
 /** Of what is no address, for instance `any`: as it is. */
 function canonical(text: string): string {

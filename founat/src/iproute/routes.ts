@@ -26,27 +26,28 @@ export interface Route {
 }
 
 /** `ip route replace`: what is there already is changed in one step, no packet finds it missing. */
-export function replaceRouteCommand(route: Route): string {
-  return ["route replace", ...routeWords(route)].join(" ");
+export function replaceRouteCommand({ type, destination, device, source, metric, table }: Route): string {
+  const words = { dev: device, src: source, metric, table, proto: FOUNAT_PROTOCOL };
+  return routeCommand("replace", type, destination, words);
 }
 
 /** It names all by which the kernel tells routes apart: somebody else may have put another one beside founat's. */
 export function deleteRouteCommand(route: RouteState): string {
-  const { type, destination, selector, table, metric, protocol } = route;
-  const words = [
-    ...(type === "unicast" ? [] : [type]),
-    destination,
-    ...(selector === undefined ? [] : [selector]),
-    ...wayWords(route),
-    ...["table", table, "metric", metric, "proto", protocol],
-  ];
-  return ["route del", ...words].join(" ");
+  const { type, destination, selector, nexthop, via, device, table, metric, protocol } = route;
+  // The kernel takes no other words for a route by a nexthop object.
+  const way = nexthop === undefined ? { via, dev: device } : { nhid: nexthop };
+  const packets = selector === undefined ? destination : `${destination} ${selector}`;
+  return routeCommand("del", type, packets, { ...way, table, metric, proto: protocol });
 }
 
-/** The kernel takes no other words for a route by a nexthop object. */
-function wayWords({ nexthop, via, device }: RouteState): (string | number)[] {
-  if (nexthop !== undefined) return ["nhid", nexthop];
-  return [...(via === undefined ? [] : ["via", via]), ...(device === undefined ? [] : ["dev", device])];
+function routeCommand(
+  verb: string,
+  type: string,
+  packets: string,
+  words: Readonly<Record<string, string | number | undefined>>,
+): string {
+  const said = Object.entries(words).flatMap((pair) => (pair[1] === undefined ? [] : pair));
+  return ["route", verb, ...(type === "unicast" ? [] : [type]), packets, ...said].join(" ");
 }
 
 /** The wanted routes that the kernel lacks or has otherwise, in the order given. */
@@ -102,20 +103,6 @@ function actualRoutes(
 
 function isOn(links: ReadonlySet<string>, { device }: RouteState): boolean {
   return device !== undefined && links.has(device);
-}
-
-function routeWords({ type, destination, device, source, metric, table }: Route): (string | number)[] {
-  return [
-    ...(type === "unicast" ? [] : [type]),
-    destination,
-    ...(device === undefined ? [] : ["dev", device]),
-    ...(source === undefined ? [] : ["src", source]),
-    ...(metric === undefined ? [] : ["metric", metric]),
-    "table",
-    table,
-    "proto",
-    FOUNAT_PROTOCOL,
-  ];
 }
 
 type RouteKey = Pick<RouteState, "family" | "table" | "destination" | "selector"> & Pick<Route, "metric">;

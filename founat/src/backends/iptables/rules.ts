@@ -128,10 +128,8 @@ function withComments(script: string): string {
     if (line === "" || line.startsWith("#")) return [];
     return [line.replace(/(?= -[jg] )/, ` -m comment --comment "${comment}"`)];
   });
-  return `${lines.join("\n")}\n`.replaceAll(/^\*[^*]*/gm, (table) => table + dropChains(table));
-}
-
-function dropChains(table: string): string {
-  const chains = new Set(table.match(/\bEN-D-\w+/g));
-  return Array.from(chains, (chain) => `-A ${chain} -j DROP\n`).join("");
+  return `${lines.join("\n")}\n`.replaceAll(/^\*[^*]*/gm, (table) => {
+    const drops = new Set(table.match(/\bEN-D-\w+/g));
+    return table + Array.from(drops, (chain) => `-A ${chain} -j DROP\n`).join("");
+  });
 }

@@ -18,17 +18,11 @@ export function tableChanges(
 ): Changes {
   const rest = withoutLinks(state, replaced);
   const differences = tableDifferences(table, rest, comparison);
-  return {
-    differences,
-    steps: differences.length > 0 ? [nftScript(tableText(table, rest, comparison))] : [],
-  };
-}
-
-function tableText(table: NftTable, state: NftTableState | undefined, comparison: TableComparison): string {
-  const script = tableScript(table, state, comparison);
-  if (state === undefined || hasLayout(table, state, comparison)) return script;
+  if (differences.length === 0) return { differences, steps: [] };
   // A table of another layout is recreated, and its clients move to it in the same transaction.
-  return script + peerScript({ put: peersOf(state), removed: new Map() });
+  const isKept = rest === undefined || hasLayout(table, rest, comparison);
+  const clients = isKept ? "" : peerScript({ put: peersOf(rest), removed: new Map() });
+  return { differences, steps: [nftScript(tableScript(table, rest, comparison) + clients)] };
 }
 
 /** What is left of the table once links are gone: the kernel takes away what hangs on them. */

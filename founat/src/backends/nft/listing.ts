@@ -61,7 +61,9 @@ export class DormantListing {
     );
     const state = parseTable(output ?? "");
     if (state === undefined) return undefined;
-    const listing = { ...state, definition: awake(state.definition, table.name) };
+    // As that of the one by its own name that does not sleep.
+    const { flags: _, ...rest } = JSON.parse(state.definition) as Record<string, unknown>;
+    const listing = { ...state, definition: JSON.stringify({ ...rest, name: table.name }) };
     this.#known = { text, listing };
     return listing;
   }
@@ -75,12 +77,6 @@ function sleeping(table: NftTable): NftTable {
     // A flowtable does not sleep with its table.
     flowtables: (table.flowtables ?? []).map((flowtable) => ({ ...flowtable, devices: ["lo"] })),
   };
-}
-
-/** The definition of a table that sleeps, as that of the one by the name `name` that does not. */
-function awake(definition: string, name: string): string {
-  const { flags: _, ...rest } = JSON.parse(definition) as Record<string, unknown>;
-  return JSON.stringify({ ...rest, name });
 }
 
 function withoutElements(table: NftTable): NftTable {

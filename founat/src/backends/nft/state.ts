@@ -21,7 +21,7 @@ export interface NftTableState {
   readonly flowtables: ReadonlyMap<string, readonly string[]>;
 }
 
-export interface NftSetState {
+interface NftSetState {
   /** All but its elements, as this nft prints it. */
   readonly definition: string;
   /** Understood as they are asked for, because a gateway's are as many as its clients. */
@@ -67,23 +67,14 @@ const Element = z.union([
   z.object({ elem: z.object({ val: Key }) }).transform(({ elem }) => elem.val),
 ]);
 type Element = z.infer<typeof Element>;
+/** Newer ones of nft print one flag as it is; a flowtable whose last device is gone has none. */
+const List = z.union([z.string().transform((word) => [word]), z.array(z.string())]).default([]);
 /** A table or a chain. */
 const Named = z.looseObject({ name: z.string() });
 const NftSetObject = z.looseObject({
   name: z.string(),
   elem: z.array(z.unknown()).default([]),
-  // Newer ones of nft print one flag as it is.
-  flags: z.union([z.string().transform((flag) => [flag]), z.array(z.string())]).default([]),
-});
-const NftFlowtableObject = z.object({
-  name: z.string(),
-  // Absent when the last device is gone.
-  dev: z.union([z.string().transform((device) => [device]), z.array(z.string())]).default([]),
-});
-const NftRuleObject = z.object({
-  chain: z.string(),
-  comment: z.string().default(""),
-  expr: z.unknown(),
+  flags: List,
 });
 const Listing = z.object({
   nftables: z.array(
@@ -91,9 +82,9 @@ const Listing = z.object({
       table: Named.optional(),
       set: NftSetObject.optional(),
       map: NftSetObject.optional(),
-      flowtable: NftFlowtableObject.optional(),
+      flowtable: z.object({ name: z.string(), dev: List }).optional(),
       chain: Named.optional(),
-      rule: NftRuleObject.optional(),
+      rule: z.object({ chain: z.string(), comment: z.string().default(""), expr: z.unknown() }).optional(),
     }),
   ),
 });
