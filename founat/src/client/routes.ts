@@ -69,7 +69,7 @@ function bypassRules({ family, carriers }: FamilyCoverage, mark: Mark, wide: boo
     // An outer packet must never meet the tunnel that made it.
     ...gateways.map((gateway) => rule(family, 1850, `to ${gateway}`, MAIN_TABLE)),
     ...(egresses.some(({ originatingOnly }) => originatingOnly)
-      ? [rule(family, 1880, `fwmark ${hex(mark.value)}/${hex(mark.mask)}`, MAIN_TABLE)]
+      ? [rule(family, 1880, `fwmark 0x${mark.value.toString(16)}/0x${mark.mask.toString(16)}`, MAIN_TABLE)]
       : []),
     ...(wide
       ? [
@@ -128,8 +128,4 @@ function deadEnd(way: Way): Route {
 function tunnelRoute(way: Way, to: ClientEgress, local: string): Route {
   // Without the source the kernel may pick a second address, and the gateway drops it as forged.
   return { ...way, type: "unicast", device: linkName(tunnelOf(way.family, to)), source: local };
-}
-
-function hex(value: number): string {
-  return `0x${value.toString(16)}`;
 }

@@ -7,7 +7,8 @@ import type { Suspicion } from "./gateway.ts";
 /** What tells of changes as they are made: of the packet filter, and of all else. Each line of it is one. */
 const MONITORS = ["filter", "ip"] as const;
 type Monitor = (typeof MONITORS)[number];
-const IP_MONITOR = { file: "ip", args: ["monitor", "link", "address", "route", "rule", "netconf"] } as const;
+type Program = Pick<TransactionMonitor, "file" | "args"> & Partial<TransactionMonitor>;
+const IP_MONITOR: Program = { file: "ip", args: ["monitor", "link", "address", "route", "rule", "netconf"] };
 
 /** Of FoU ports nothing tells; the kernel lists their sockets (proc_pid_net(5)). */
 const SOCKETS = ["/proc/self/net/udp", "/proc/self/net/udp6"];
@@ -83,14 +84,11 @@ export class GatewayWatch {
     }
   }
 
-  #commandOf(monitor: Monitor): Pick<TransactionMonitor, "file" | "args"> | undefined {
+  #commandOf(monitor: Monitor): Program | undefined {
     return monitor === "ip" ? IP_MONITOR : this.#options.ownTransactions().monitor;
   }
 
-  #startMonitor(
-    monitor: Monitor,
-    { file, args, end, lost }: Pick<TransactionMonitor, "file" | "args"> & Partial<TransactionMonitor>,
-  ): ChildProcess {
+  #startMonitor(monitor: Monitor, { file, args, end, lost }: Program): ChildProcess {
     const child = spawn(file, args, { stdio: ["ignore", "pipe", "pipe"] });
     let rest = "";
     let lines = 0;

@@ -39,7 +39,7 @@ export class SourceLimit {
   readonly #new = new TokenBucket(NEW_SOURCES);
   readonly #all = new TokenBucket(ALL_SOURCES);
   /** The one that asked last is the last. */
-  readonly #sources = new Map<string, Source>();
+  readonly #sources = new Map<string, Readonly<Record<"share" | "modest", TokenBucket>>>();
 
   /**
    * @param address that a request came from
@@ -55,17 +55,12 @@ export class SourceLimit {
     return source.share.take(nowMs) && this.#all.take(nowMs, isModest ? 0 : KEPT_FOR_MODEST);
   }
 
-  #newcomer(nowMs: number): Source | undefined {
+  #newcomer(nowMs: number) {
     if (!this.#new.take(nowMs)) return undefined;
     const [oldest] = this.#sources.keys();
     if (oldest !== undefined && this.#sources.size >= MAX_SOURCES) this.#sources.delete(oldest);
     return { share: new TokenBucket(EACH_SOURCE), modest: new TokenBucket(MODEST_SOURCE) };
   }
-}
-
-interface Source {
-  readonly share: TokenBucket;
-  readonly modest: TokenBucket;
 }
 
 /** @see https://en.wikipedia.org/wiki/Token_bucket */

@@ -4,7 +4,7 @@ import type { PeerChanges } from "../../gateway/peers.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
 import { OF_IPV6 } from "../../kernel/ipv6.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Command, Step } from "../../kernel/step.ts";
+import { batch, type Command, type Step } from "../../kernel/step.ts";
 import type { Backend, FilterState } from "../backend.ts";
 import { RuleListing } from "./asking.ts";
 import { parseDrops } from "./drops.ts";
@@ -62,7 +62,7 @@ export class IptablesBackend implements Backend {
       changes: (policy, { replaced }) => this.#changes(policy, state, replaced).catch(unavailable),
       peerDifferences: (peers) => peerDifferences(peers, state.sets),
       removal: [
-        ...tc.tcStep(tc.filterRemoval(state.filters)),
+        ...batch("tc", ["-batch", "-"], tc.filterRemoval(state.filters)),
         ...restoration(new Map(), state).steps,
         ...destroyStep([...state.sets.keys()]),
       ],
@@ -105,7 +105,7 @@ export class IptablesBackend implements Backend {
         ...ipsetStep(sets.before),
         ...rules.steps,
         ...destroyStep(sets.gone),
-        ...tc.tcStep(filters.lines),
+        ...batch("tc", ["-batch", "-"], filters.lines),
       ],
     };
   }

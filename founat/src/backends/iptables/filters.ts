@@ -1,7 +1,7 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import type { Difference } from "../../difference.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
-import { batch, type Command } from "../../kernel/step.ts";
+import type { Command } from "../../kernel/step.ts";
 import { setName } from "./sets.ts";
 
 /** Device -> the filters (tc-basic(8)) of its qdisc for both ways, in the words by which they are added. */
@@ -95,8 +95,4 @@ export function trialOf(policy: GatewayPolicy): Command {
     return `filter add dev lo ${words.replace(/^.*?(?= basic)/, where)}\n`;
   });
   return { file: "sh", args: ["-c", script], input: lines.join("") };
-}
-
-export function tcStep(lines: readonly string[]): Command[] {
-  return batch("tc", ["-batch", "-"], lines);
 }
