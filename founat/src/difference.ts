@@ -15,14 +15,10 @@ export interface Changes {
   readonly steps: readonly Step[];
 }
 
-/**
- * What is still to be done.
- *
- * @param command that takes the lines
- */
-export function notDone(command: "ip" | "ip -6", lines: readonly string[]): Difference[] {
-  return lines.map((line) => ({
-    object: line.split(" ", 1)[0] ?? "",
-    text: `not done: ${command} ${line}`,
-  }));
+/** All of them, one after the other. */
+export function inOrder(...changes: readonly Changes[]): Changes {
+  return {
+    differences: changes.flatMap(({ differences }) => differences),
+    steps: changes.flatMap(({ steps }) => steps),
+  };
 }

@@ -1,6 +1,6 @@
 import { guardOf, guardRemoval } from "../backends/nft/guard.ts";
-import { type Changes, notDone } from "../difference.ts";
-import { ipBatch, routingLines } from "../iproute/batch.ts";
+import { type Changes, inOrder } from "../difference.ts";
+import { ipBatch, ipChanges, routingLines } from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
 import type { Step } from "../kernel/step.ts";
 import type { ClientPlan } from "./plan.ts";
@@ -23,26 +23,17 @@ export function clientChanges(plan: ClientPlan, state: Omit<ClientState, "guard"
     ...routingLines("ipv4", plan, state, CLIENT_TABLES, links.replaced),
   ];
   const lines6 = [...plan.forget, ...routingLines("ipv6", plan, state, CLIENT_TABLES, links.replaced)];
-  const leftovers = linkRemovals(plan, state);
-  return {
-    differences: [
-      ...guard.differences,
-      ...notDone("ip", lines4),
-      ...Object.entries(sysctls).map(([path, value]) => ({
-        object: "sysctl",
-        text: `sysctl ${path} is not ${value}`,
-      })),
-      ...notDone("ip -6", lines6),
-      ...notDone("ip", leftovers),
-    ],
-    steps: [
-      ...guard.steps,
-      ...ipBatch([], lines4),
-      ...(Object.keys(sysctls).length > 0 ? [{ sysctls }] : []),
-      ...ipBatch(["-6"], lines6),
-      ...ipBatch([], leftovers),
-    ],
-  };
+  const ofSysctls = Object.entries(sysctls).map(([path, value]) => ({
+    object: "sysctl",
+    text: `sysctl ${path} is not ${value}`,
+  }));
+  return inOrder(
+    guard,
+    ipChanges([], lines4),
+    { differences: ofSysctls, steps: ofSysctls.length > 0 ? [{ sysctls }] : [] },
+    ipChanges(["-6"], lines6),
+    ipChanges([], linkRemovals(plan, state)),
+  );
 }
 
 /**

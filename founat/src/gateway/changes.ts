@@ -1,5 +1,5 @@
-import { type Changes, notDone } from "../difference.ts";
-import { ipBatch, routingLines } from "../iproute/batch.ts";
+import { type Changes, inOrder } from "../difference.ts";
+import { ipBatch, ipChanges, routingLines } from "../iproute/batch.ts";
 import { type LinkChanges, leftoverLinks, linkRemovals } from "../iproute/links.ts";
 import type { NetworkState } from "../iproute/state.ts";
 import { GATEWAY_TABLES, type GatewayPlan } from "./plan.ts";
@@ -29,19 +29,11 @@ export function gatewayChanges(
   const stops = leftoverLinks(plan, state)
     .filter(({ up }) => up)
     .map(({ name }) => `link set ${name} down`);
-  return {
-    differences: [
-      ...filter.differences,
-      ...notDone("ip", [...links.make, ...lines4]),
-      ...notDone("ip -6", lines6),
-      ...notDone("ip", removals),
-    ],
-    steps: [
-      ...ipBatch([], [...stops, ...links.make]),
-      ...filter.steps,
-      ...ipBatch([], lines4),
-      ...ipBatch(["-6"], lines6),
-      ...ipBatch([], removals),
-    ],
-  };
+  return inOrder(
+    { differences: [], steps: ipBatch([], [...stops, ...links.make]) },
+    filter,
+    { ...ipChanges([], [...links.make, ...lines4]), steps: ipBatch([], lines4) },
+    ipChanges(["-6"], lines6),
+    ipChanges([], removals),
+  );
 }

@@ -1,4 +1,5 @@
 import type { Family } from "@egress-nat/addresses";
+import type { Changes } from "../difference.ts";
 import { batch, type Command } from "../kernel/step.ts";
 import { deleteRouteCommand, missingRoutes, type Route, replaceRouteCommand, staleRoutes } from "./routes.ts";
 import { addRuleCommand, deleteRuleCommand, missingRules, type Rule, staleRules } from "./rules.ts";
@@ -54,4 +55,14 @@ export function routingLines(
  */
 export function ipBatch(options: readonly string[], lines: readonly string[]): Command[] {
   return batch("ip", [...options, "-batch", "-"], lines);
+}
+
+/** As {@link ipBatch}; each line is something that is still to be done. */
+export function ipChanges(options: readonly string[], lines: readonly string[]): Changes {
+  const command = ["ip", ...options].join(" ");
+  const differences = lines.map((line) => ({
+    object: line.split(" ", 1)[0] ?? "",
+    text: `not done: ${command} ${line}`,
+  }));
+  return { differences, steps: ipBatch(options, lines) };
 }

@@ -1,4 +1,5 @@
 import { FAMILIES, type Family } from "@egress-nat/addresses";
+import { inOrder } from "../../difference.ts";
 import { FounatError } from "../../error.ts";
 import type { PeerChanges } from "../../gateway/peers.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
@@ -96,18 +97,14 @@ export class IptablesBackend implements Backend {
     if (!this.#tried) await this.#kernel.read([tc.trialOf(policy)]);
     this.#tried = true;
     const sets = setChanges(policy, state.sets);
-    const rules = restoration(wanted, state);
     const filters = tc.filterChanges(policy, state.filters, replaced);
-    return {
-      differences: [...sets.differences, ...rules.differences, ...filters.differences],
-      // What leads out of a tunnel is last.
-      steps: [
-        ...ipsetStep(sets.before),
-        ...rules.steps,
-        ...destroyStep(sets.gone),
-        ...batch("tc", ["-batch", "-"], filters.lines),
-      ],
-    };
+    // What leads out of a tunnel is last.
+    return inOrder(
+      { differences: sets.differences, steps: ipsetStep(sets.before) },
+      restoration(wanted, state),
+      { differences: [], steps: destroyStep(sets.gone) },
+      { differences: filters.differences, steps: batch("tc", ["-batch", "-"], filters.lines) },
+    );
   }
 
   /** Both are in Debian's package, and what says `iptables` may be either. */
