@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import type { Writable } from "node:stream";
 
 /** How a process ended. */
 export interface ProcessResult {
@@ -13,6 +14,19 @@ export interface ProcessOptions {
   readonly silenceMs?: number;
 }
 
+/** A process that does not run for ever. */
+export interface LimitedProcess {
+  /** Missing where there was no file descriptor left for it. */
+  readonly stdin: Writable | null;
+  /**
+   * Waits until it has ended, or what it has printed since this call is the end of an answer.
+   *
+   * @returns also when it has exceeded a limit: it is told to end then, with all that it has started, and killed where
+   *   it does not
+   */
+  result(isAnswer?: (stdout: string) => boolean): Promise<ProcessResult>;
+}
+
 /** Commands take milliseconds. After one that hangs an ADD, which has a minute, can take back what it has begun, and say so. */
 const SILENCE_MS = 20_000;
 
@@ -21,12 +35,12 @@ const MAX_OUTPUT_CHARACTERS = 256 * 1024 * 1024;
 /** Between SIGTERM and SIGKILL. */
 const GRACE_MS = 1_000;
 
-/** Starts a program that does not run for ever; where that is not possible, its result says why. */
+/** Starts a program; where that is not possible, its result says why. */
 export function startProcess(
   file: string,
   args: readonly string[],
   { silenceMs = SILENCE_MS }: ProcessOptions = {},
-) {
+): LimitedProcess {
   // In a process group of its own: a shell that is killed alone leaves behind the command that it waits for.
   const child: ChildProcess = spawn(file, args, { stdio: "pipe", detached: true });
   let [stdout, stderr] = ["", ""];
@@ -50,15 +64,8 @@ export function startProcess(
   // A program that ends early closes the pipe; its exit code tells more than EPIPE does.
   child.stdin?.on("error", () => undefined);
   return {
-    /** Missing where there was no file descriptor left for it. */
     stdin: child.stdin,
-    /**
-     * Waits until it has ended, or what it has printed since this call is the end of an answer.
-     *
-     * @returns also when it has exceeded a limit: it is told to end then, with all that it has started, and killed where
-     *   it does not
-     */
-    result: (isAnswer: (stdout: string) => boolean = () => false): Promise<ProcessResult> =>
+    result: (isAnswer = () => false) =>
       new Promise((resolve) => {
         [stdout, stderr] = ["", ""];
         const finish = (exitCode: number | undefined): void => {

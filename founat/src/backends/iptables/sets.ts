@@ -129,15 +129,11 @@ function canonical(element: string): string {
 function allowedNetworks(family: Family, ranges: readonly Range[]): string[] {
   const networks = (of: readonly Range[]) =>
     of.flatMap((range) => networksOf(family, range).map((network) => formatRange(family, rangeOf(network))));
-  const [everything, ...halves] = ALL[family];
-  const [listed, excepted] = [networks(ranges), networks(gapsOf(rangeOf(parseCidr(everything)), ranges))];
+  const everything = rangeOf({ family, first: 0n, length: 0 });
+  const [listed, excepted] = [networks(ranges), networks(gapsOf(everything, ranges))];
   if (listed.length <= excepted.length) return listed;
+  // There is no element for all addresses.
+  const halves = family === "ipv4" ? ["0.0.0.0/1", "128.0.0.0/1"] : ["::/1", "8000::/1"];
   const wide = halves.filter((half) => !excepted.includes(half));
   return [...wide, ...excepted.map((network) => `${network} nomatch`)];
 }
-
-/** There is no element for all addresses. */
-const ALL = {
-  ipv4: ["0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1"],
-  ipv6: ["::/0", "::/1", "8000::/1"],
-} as const;
