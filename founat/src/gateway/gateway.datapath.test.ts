@@ -275,16 +275,16 @@ describe.each(BACKENDS)("with $name", (tested) => {
         } as const;
         const arrived = async () => {
           await ask("client", "udp", destination);
-          return (await seenBy("internet")).filter(
-            (line) => / (whole|filled_in)_/.test(line) && line.endsWith(family),
-          );
+          return (await seenBy("internet")).filter((line) => line.includes(` whole_${family}`));
         };
         const send = (from: Namespace, payload: string, fragment: readonly [number, number]) =>
-          forge(from, [{ ...datagram, payload: `${payload}_${family}`, fragment }]);
+          forge(from, [{ ...datagram, payload, fragment }]);
 
-        await send("client", "whole", [0, 504]);
-        await send("neighbour", "filled_in", [504, 1008]);
-        await send("client", "whole", [504, 1008]);
+        const whole = `whole_${family}`;
+        await send("client", whole, [0, 504]);
+        // Of other bytes than the spaces that end the client's.
+        await send("neighbour", "x".repeat(1000), [504, 1008]);
+        await send("client", whole, [504, 1008]);
         expect(await arrived()).toEqual([`${addressOf("gateway", family)} 1000 whole_${family}`]);
       },
     );

@@ -2,7 +2,7 @@ import { FounatError } from "../../error.ts";
 
 /** What programs say where one of them, a module of the kernel, or a kernel that knows the module is missing. */
 const LACKS =
-  /not found|No such file or directory|missing kernel module|not supported|Couldn't load|No chain\/target\/match|unknown|incompatible/i;
+  /not found|No such file or directory|missing kernel module|not supported|Couldn't load|Failed to load|No chain\/target\/match|unknown|incompatible/i;
 
 /** @throws FounatError `backend-unavailable` where the error tells of something missing, else that error */
 export function unavailable(error: unknown): never {
