@@ -51,6 +51,7 @@ async function drift(
     bundle: true,
     platform: "node",
     format: "esm",
+    conditions: ["source"],
   });
   const input: DriftInput = { config, clients, holdMs, commands, count: COUNT };
   const node = ["nsenter", "--net=/run/netns/gateway", "--", "node", outfile];
