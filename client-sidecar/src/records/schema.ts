@@ -16,7 +16,10 @@ const policy = {
   fouSourcePortAuto: z.boolean(),
 };
 
-/** What a client's network namespace is made of, of an Egress. Whoever adds a field adds it here, and to `dataPathOf`. */
+/**
+ * What a client's network namespace is made of, of an Egress. Whoever adds a field adds it to `dataPathOf`, and here with a
+ * default, because records of the version before lack it.
+ */
 export type EgressPolicy = Readonly<z.infer<z.ZodObject<typeof policy>>>;
 
 /** The names of its fields, in the form in which zod picks them. */

@@ -4,7 +4,7 @@ import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
-import { BACKENDS, isLong, packetFilter, type TestedBackend } from "../testing/backends.ts";
+import { BACKENDS, packetFilter, type TestedBackend } from "../testing/backends.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import type { DriftInput, DriftResult } from "../testing/drifting-gateway.ts";
 import { filterRemovals } from "../testing/removals.ts";
@@ -51,6 +51,7 @@ async function drift(
     bundle: true,
     platform: "node",
     format: "esm",
+    conditions: ["source"],
   });
   const input: DriftInput = { config, clients, holdMs, commands, count: COUNT };
   const node = ["nsenter", "--net=/run/netns/gateway", "--", "node", outfile];
@@ -237,8 +238,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
     expect(await gateway.check()).toEqual([]);
   });
 
-  // With iptables each comparison is of all, and takes a second where processors are emulated.
-  test.runIf(tested.backend === "nftables" || isLong)(
+  test.runIf(tested.atLength)(
     "whatever is taken from a gateway, no packet of a client leaves as it is, no stranger's gets in, and it comes back",
     async () => {
       const commands = await removals(tested);

@@ -5,6 +5,8 @@ import { inside } from "./topology.ts";
 export interface TestedBackend {
   readonly name: string;
   readonly backend: GatewayBackend;
+  /** Whether there is time for what takes minutes: where processors are emulated each process of iptables is slow. */
+  readonly atLength: boolean;
   /** Of iptables. */
   readonly variant: string;
   /** Whether flows that were let through take a fast path. */
@@ -30,12 +32,16 @@ export interface TestedBackend {
   readonly machine?: readonly [make: string, undo: string];
 }
 
+/** At night. */
+export const isLong = process.env.E2E_LENGTH === "long";
+
 const TABLE = "inet egress_nat_gateway";
 
 const nftables: TestedBackend = {
   name: "nftables",
   backend: "nftables",
   variant: "",
+  atLength: true,
   fastPath: true,
   everything: "nft --stateless list ruleset",
   clients: `nft list map ${TABLE} clients4`,
@@ -59,6 +65,7 @@ function iptables(variant: "nft" | "legacy"): TestedBackend {
     name: `iptables-${variant}`,
     backend: "iptables",
     variant,
+    atLength: isLong,
     fastPath: false,
     everything: `${save("iptables")}; ${save("ip6tables")}; ipset save | sed 's/ initval.*//' | sort
       for dev in eth0 fou4 fou6; do for way in ingress egress; do
@@ -88,9 +95,6 @@ function iptables(variant: "nft" | "legacy"): TestedBackend {
     }),
   };
 }
-
-/** Whether there is time for what takes minutes for each backend. */
-export const isLong = process.env.E2E_LENGTH === "long";
 
 export const BACKENDS: readonly TestedBackend[] = [
   nftables,

@@ -1,5 +1,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
@@ -12,6 +13,7 @@ import { type VirtualMachineKit, vmKit } from "./kit.ts";
 /** It takes 10 to 20 seconds; now and then an emulated machine hangs before its kernel says a word. */
 const BOOT_TIMEOUT_MS = 90_000;
 const BOOT_ATTEMPTS = 3;
+const CLOCK_CHECK_MS = 1_000;
 const MAX_SOCKET_PATH_LENGTH = 107;
 
 /** Processors, and whose clock they go by. */
@@ -140,6 +142,20 @@ export class VirtualMachine {
     });
     await this.#untilBooted();
     await this.#startRelay(options);
+    if (!options.countsInstructions) await this.#checkClock();
+  }
+
+  /** On a busy host the kernel now and then takes an emulated TSC for many times slower than it is, and time runs away. */
+  async #checkClock(): Promise<void> {
+    const uptime = async () => Number((await this.run("cut -d' ' -f1 /proc/uptime")).trim()) * 1000;
+    const [there, here] = [await uptime(), performance.now()];
+    await sleep(CLOCK_CHECK_MS);
+    const rate = ((await uptime()) - there) / (performance.now() - here);
+    if (rate > 0.5 && rate < 2) return;
+    throw new ToolError(
+      "clock-wrong",
+      `the clock of virtual machine ${this.name} runs ${rate.toFixed(1)} times as fast as that of its host`,
+    );
   }
 
   async #untilBooted(): Promise<void> {

@@ -68,7 +68,30 @@ test("the capability is named only where it is missing", () => {
   expect(String(refusal(SAVE, "sh: 37: ipset: not found"))).not.toContain("CAP_NET_RAW");
 });
 
-test("other failures are told as they are", () => {
-  const error = new FounatError("kernel-command-failed", "`ipset save` failed: out of memory");
-  expect(() => unavailable(error)).toThrow(error);
+const failed = (message: string) => new FounatError("kernel-command-failed", message, { retryable: true });
+
+// As Debian 12 says it where a program or a module is not there.
+test.each([
+  "sh: 1: ipset: not found",
+  "ipset v7.17: Error in line 1: Kernel error received: set type not supported",
+  "Warning: Extension devgroup revision 0 not supported, missing kernel module?\niptables-restore: line 5 failed",
+  "line 4: RULE_APPEND failed (No such file or directory): rule in chain Q",
+  "RTNETLINK answers: No such file or directory\nWe have an error talking to the kernel",
+  "Error: Failed to load TC action module.",
+  "Error: TC classifier not found.",
+  "Error: Specified qdisc kind is unknown.",
+])("what is missing is named, and no retry helps: %s", (message) => {
+  expect(() => unavailable(failed(message))).toThrow(
+    expect.objectContaining({
+      code: "backend-unavailable",
+      retryable: false,
+      message: expect.stringContaining(message),
+    }),
+  );
+});
+
+test("what has failed for another reason is told as it is", () => {
+  const busy = failed("Another app is currently holding the xtables lock; still 4s 0us time ahead");
+  const other = new Error("No such file or directory");
+  for (const error of [busy, other]) expect(() => unavailable(error)).toThrow(error);
 });

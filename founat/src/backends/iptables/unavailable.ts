@@ -5,7 +5,7 @@ const LACKS_NET_RAW = /Can't open socket to ipset|unable to initialize table/i;
 
 /** What programs say where one of them, a module of the kernel, or a kernel that knows the module is missing. */
 const LACKS =
-  /not found|No such file or directory|missing kernel module|not supported|Couldn't load|No chain\/target\/match|unknown|incompatible/i;
+  /not found|No such file or directory|missing kernel module|not supported|Couldn't load|Failed to load|No chain\/target\/match|unknown|incompatible/i;
 
 /**
  * What was said and what to do come first, because who shows it to people may cut it off.
