@@ -4,40 +4,16 @@ import { gatewayPolicyOf } from "../../testing/configs.ts";
 import { filterChanges, filterRemoval, parseFilters } from "./filters.ts";
 
 const policy = gatewayPolicyOf({});
-/** As tc of Debian 12 prints it. */
+/** One filter as tc of Debian 12 prints it: first its classifier. */
+const filter = (protocol: string, priority: number, match: string, action: string) => {
+  const where = `filter protocol ${protocol} pref ${priority} basic chain 0 `;
+  return `${where}\n${where}handle 0x1 \n${match}\taction order 1: ${action}\n\t index 3 ref 1 bind 1\n\n`;
+};
+const DROP = "gact action drop\n\t random type none pass val 0";
 const LISTING = `on eth0 ingress
 on eth0 egress
-filter protocol ip pref 1 basic chain 0 
-filter protocol ip pref 1 basic chain 0 handle 0x1 
-  ipset(en-clients4 src)
-
-	action order 1: gact action drop
-	 random type none pass val 0
-	 index 3 ref 1 bind 1
-
-filter protocol ipv6 pref 2 basic chain 0 
-filter protocol ipv6 pref 2 basic chain 0 handle 0x1 
-  ipset(en-clients6 src)
-
-	action order 1: gact action drop
-	 random type none pass val 0
-	 index 4 ref 1 bind 1
-
-on fou4 ingress
-filter protocol ip pref 1 basic chain 0 
-filter protocol ip pref 1 basic chain 0 handle 0x1 
-  ipset(en-inner4 src,src)
-
-	action order 1: skbedit  mark ${MARKS.passed} pass
-	 index 1 ref 1 bind 1
-
-filter protocol all pref 2 basic chain 0 
-filter protocol all pref 2 basic chain 0 handle 0x1 
-	action order 1: gact action drop
-	 random type none pass val 0
-	 index 1 ref 1 bind 1
-
-on fou4 egress
+${filter("ip", 1, "  ipset(en-clients4 src)\n\n", DROP)}${filter("ipv6", 2, "  ipset(en-clients6 src)\n\n", DROP)}on fou4 ingress
+${filter("ip", 1, "  ipset(en-inner4 src,src)\n\n", `skbedit  mark ${MARKS.passed} pass`)}${filter("all", 2, "", DROP)}on fou4 egress
 `;
 const changes = (listing: string, replaced: readonly string[] = []) =>
   filterChanges(policy, parseFilters(listing), new Set(replaced));
