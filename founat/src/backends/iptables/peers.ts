@@ -2,9 +2,9 @@ import { FAMILIES } from "@egress-nat/addresses";
 import type { PeerChanges, Peers } from "../../gateway/peers.ts";
 import type { PeerDifferences } from "../backend.ts";
 import { byFamily, elementDifferences, type PeerEntry } from "../peer-elements.ts";
+import { hex } from "../spelling.ts";
 import { ipsetStep, type Sets, setName } from "./sets.ts";
 
-const hex = (mark: number) => `0x${mark.toString(16)}`;
 const innerKey = ([address, { mark }]: PeerEntry) => `${address},${hex(mark)}`;
 const clientsKey = ([address]: PeerEntry) => address;
 const clientsEntry = ([address, { id, mark }]: PeerEntry) =>

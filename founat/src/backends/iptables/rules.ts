@@ -1,5 +1,6 @@
 import type { Family } from "@egress-nat/addresses";
 import type { DropReason, GatewayPolicy } from "../../gateway/policy.ts";
+import { hex } from "../spelling.ts";
 import { setName } from "./sets.ts";
 
 const ICMP: Readonly<Record<Family, { readonly protocol: string; readonly echoRequest: string }>> = {
@@ -15,7 +16,6 @@ const NO_UNICAST: Readonly<Record<Family, readonly string[]>> = {
 
 /** A chain drops and counts: counters begin anew when other rules of a chain are written. */
 const drop = (reason: DropReason) => `-j EN-D-${reason}`;
-const hex = (number: number) => `0x${number.toString(16)}`;
 
 type Words = ReturnType<typeof wordsOf>;
 

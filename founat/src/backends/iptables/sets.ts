@@ -11,7 +11,7 @@ import type { Difference } from "../../difference.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
 import { batch, type Command } from "../../kernel/step.ts";
 import { parseCidr } from "../../routing/cidr.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../spelling.ts";
 
 /** Set -> its elements, each with what ipset keeps of it. */
 export type Sets = ReadonlyMap<string, readonly string[]>;

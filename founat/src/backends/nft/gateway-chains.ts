@@ -1,6 +1,6 @@
 import type { Family } from "@egress-nat/addresses";
 import type { DropReason, GatewayPolicy } from "../../gateway/policy.ts";
-import { VERSION } from "../version.ts";
+import { hex, VERSION } from "../spelling.ts";
 import { IP, perFamily } from "./per-family.ts";
 import { chains, type NftChain } from "./table.ts";
 
@@ -32,10 +32,6 @@ export function gatewayChains(policy: GatewayPolicy, fastPath: boolean): NftChai
 
 function drop(reason: DropReason): string {
   return `counter name ${reason} drop`;
-}
-
-function hex(mark: number): string {
-  return `0x${mark.toString(16)}`;
 }
 
 function arrivals({ uplink, port, group, probes, marks }: GatewayPolicy): string {

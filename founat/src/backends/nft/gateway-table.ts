@@ -1,6 +1,6 @@
 import { FAMILIES, type Family, formatRange, type Range } from "@egress-nat/addresses";
 import { DROP_REASONS, type GatewayPolicy } from "../../gateway/policy.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../spelling.ts";
 import { FAST_PATH, gatewayChains } from "./gateway-chains.ts";
 import type { NftSet, NftTable } from "./table.ts";
 

@@ -2,7 +2,7 @@ import { FAMILIES, type Family, formatRange, type Range } from "@egress-nat/addr
 import type { Mark } from "../../client/mark.ts";
 import { type ClientPolicy, REFUSAL_REASONS, type RefusalReason } from "../../client/policy.ts";
 import { LINK_GROUP } from "../../iproute/links.ts";
-import { VERSION } from "../version.ts";
+import { hex, VERSION } from "../spelling.ts";
 import { perFamily } from "./per-family.ts";
 import { chains, type NftSet, type NftTable } from "./table.ts";
 
@@ -49,7 +49,7 @@ function sets(family: Family, { families, port }: ClientPolicy): NftSet[] {
 
 function refusals({ mask, value }: Mark): string {
   const keep = ~mask >>> 0;
-  const setMark = `meta mark set meta mark and 0x${keep.toString(16)} or 0x${value.toString(16)}`;
+  const setMark = `meta mark set meta mark and ${hex(keep)} or ${hex(value)}`;
   return `
     # A program is told at once why it cannot connect.
     chain refuse {

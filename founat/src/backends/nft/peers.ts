@@ -2,7 +2,7 @@ import { FAMILIES, type Family, isAddress } from "@egress-nat/addresses";
 import type { Peer, PeerChanges, Peers } from "../../gateway/peers.ts";
 import type { PeerDifferences } from "../backend.ts";
 import { byFamily, elementDifferences, type PeerEntry } from "../peer-elements.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../spelling.ts";
 import { GATEWAY_TABLE } from "./gateway-table.ts";
 import type { NftTableState } from "./state.ts";
 import { nftScript } from "./table.ts";

@@ -1,5 +1,5 @@
 import { FAMILIES, type Family } from "@egress-nat/addresses";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../spelling.ts";
 
 /** The word for a family's header in nft. */
 export const IP: Readonly<Record<Family, string>> = { ipv4: "ip", ipv6: "ip6" };
