@@ -2,7 +2,7 @@
 
 import { API_GROUP, API_VERSION } from "./names.ts";
 
-const OURS = { group: API_GROUP, version: API_VERSION, namespaced: true } as const;
+const OURS = { apiVersion: `${API_GROUP}/${API_VERSION}`, namespaced: true } as const;
 
 export const EGRESS_RESOURCE = { ...OURS, plural: "egresses", kind: "Egress" } as const;
 

@@ -5,7 +5,7 @@ import { hasCode, ifFound, KubeError } from "./error.ts";
 import { EventBudget } from "./event-budget.ts";
 import type { Logger } from "./logger.ts";
 import { microTime } from "./micro-time.ts";
-import { apiVersion, type KubeObject, namespacedResource, type Resource } from "./resource.ts";
+import { type KubeObject, namespacedResource, type Resource } from "./resource.ts";
 import { type Desired, ResourceClient } from "./resource-client.ts";
 import type { Transport } from "./transport.ts";
 
@@ -20,7 +20,7 @@ export interface Regarding {
 /** @returns what an event about this object names it by */
 export function regarding(resource: Resource, { metadata }: KubeObject): Regarding {
   const { name, namespace, uid } = metadata;
-  return { apiVersion: apiVersion(resource), kind: resource.kind, name, namespace, uid };
+  return { apiVersion: resource.apiVersion, kind: resource.kind, name, namespace, uid };
 }
 
 export interface RecordedEvent {

@@ -26,7 +26,6 @@ export { OwnerReferences } from "./owner-references.ts";
 export type { ReflectorState } from "./reflector.ts";
 export type { ReflectorEvent } from "./reflector-event.ts";
 export {
-  apiVersion,
   CONFIG_MAP_RESOURCE,
   clusterResource,
   type KubeObject,

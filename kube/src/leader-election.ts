@@ -5,7 +5,7 @@ import { hasCode, ifFound } from "./error.ts";
 import { Lead, notLeading } from "./lead.ts";
 import type { Logger } from "./logger.ts";
 import { microTime } from "./micro-time.ts";
-import { apiVersion, LEASE_RESOURCE, resourcePath } from "./resource.ts";
+import { LEASE_RESOURCE, resourcePath } from "./resource.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface LeaderElectorOptions {
@@ -250,7 +250,7 @@ export class LeaderElector {
   async #write(spec: Lease["spec"], current: Lease | undefined, limits: Limits): Promise<Lease> {
     const { transport, namespace, name } = this.#options;
     const metadata = current?.metadata ?? { namespace, name };
-    const body = { apiVersion: apiVersion(LEASE_RESOURCE), kind: LEASE_RESOURCE.kind, metadata, spec };
+    const body = { apiVersion: LEASE_RESOURCE.apiVersion, kind: LEASE_RESOURCE.kind, metadata, spec };
     const method = current ? "PUT" : "POST";
     const path = resourcePath(LEASE_RESOURCE, current ? { namespace, name } : { namespace });
     return Lease.parse(await transport.request({ method, path, body, ...limits }));

@@ -6,7 +6,7 @@ import { hasCode, KubeError, retryableError } from "./error.ts";
 import { type CollectionRequest, listObjects, presentVersion } from "./list.ts";
 import type { Logger } from "./logger.ts";
 import { failureOf, type ReflectorEvent, type RelistReason } from "./reflector-event.ts";
-import { apiVersion, type KubeObject, objectKey, type Resource, resourcePath } from "./resource.ts";
+import { type KubeObject, objectKey, type Resource, resourcePath } from "./resource.ts";
 import type { Store } from "./store.ts";
 import type { Transport } from "./transport.ts";
 import { type WatchEvent, watchObjects } from "./watch.ts";
@@ -225,7 +225,7 @@ export class Reflector<T extends KubeObject> {
     const isSameVersion = isKnown && known?.metadata.resourceVersion === metadata.resourceVersion;
     if (isSameVersion && !this.#isRewound) return known;
     try {
-      return parse({ ...(raw as object), apiVersion: apiVersion(resource), kind: resource.kind });
+      return parse({ ...(raw as object), apiVersion: resource.apiVersion, kind: resource.kind });
     } catch (error) {
       logger.warn({ kind: resource.kind, key, err: error }, "cannot understand an object, ignoring it");
       this.#tell({ type: "invalid", key, error });

@@ -1,6 +1,6 @@
 import { type ListResult, listObjects } from "./list.ts";
 import { takenOver } from "./managed-fields.ts";
-import { apiVersion, type KubeObject, type Resource, resourcePath } from "./resource.ts";
+import { type KubeObject, type Resource, resourcePath } from "./resource.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface ObjectReference {
@@ -169,7 +169,7 @@ export class ResourceClient<T extends KubeObject> {
   }
 
   #typed(object: Desired<T>): object {
-    return { apiVersion: apiVersion(this.#resource), kind: this.#resource.kind, ...object };
+    return { apiVersion: this.#resource.apiVersion, kind: this.#resource.kind, ...object };
   }
 
   async #object(request: RequestOptions): Promise<T> {

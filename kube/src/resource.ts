@@ -1,23 +1,22 @@
 import type { ManagedFieldsEntry } from "./managed-fields.ts";
 
-/** A kind of object in the API, as its URL names it. The core group is "". */
+/** A kind of object in the API. */
 export interface Resource {
-  readonly group: string;
-  readonly version: string;
+  /** "group/version", or "v1" for the core group: what stands in an object's apiVersion. */
+  readonly apiVersion: string;
+  /** As its URL names it. */
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
 }
 
-/** @param groupVersion what stands in an object's apiVersion: "apps/v1", or "v1" for the core group */
-export function namespacedResource(groupVersion: string, plural: string, kind: string): Resource {
-  const [version = "", group = ""] = groupVersion.split("/").toReversed();
-  return { group, version, plural, kind, namespaced: true };
+export function namespacedResource(apiVersion: string, plural: string, kind: string): Resource {
+  return { apiVersion, plural, kind, namespaced: true };
 }
 
 /** As {@link namespacedResource}, of the whole cluster. */
-export function clusterResource(groupVersion: string, plural: string, kind: string): Resource {
-  return { ...namespacedResource(groupVersion, plural, kind), namespaced: false };
+export function clusterResource(apiVersion: string, plural: string, kind: string): Resource {
+  return { apiVersion, plural, kind, namespaced: false };
 }
 
 export interface OwnerReference {
@@ -72,11 +71,6 @@ export const CONFIG_MAP_RESOURCE = namespacedResource("v1", "configmaps", "Confi
 
 export const LEASE_RESOURCE = namespacedResource("coordination.k8s.io/v1", "leases", "Lease");
 
-/** "group/version", or "v1" for the core group: what stands in an object's apiVersion. */
-export function apiVersion(resource: Resource): string {
-  return resource.group ? `${resource.group}/${resource.version}` : resource.version;
-}
-
 /**
  * The URL path of an object, or of a collection where no name is given.
  *
@@ -89,11 +83,8 @@ export function resourcePath(resource: Resource, location: ResourceLocation = {}
   if (name !== undefined && resource.namespaced && !namespace) {
     throw new TypeError(`${resource.kind} ${name} lives in a namespace: give its namespace`);
   }
-  const parts = [
-    resource.group ? "apis" : "api",
-    ...(resource.group ? [resource.group] : []),
-    resource.version,
-  ];
+  const { apiVersion } = resource;
+  const parts = [apiVersion.includes("/") ? "apis" : "api", ...apiVersion.split("/")];
   if (resource.namespaced && namespace) parts.push("namespaces", namespace);
   parts.push(resource.plural);
   if (name !== undefined) parts.push(name);

@@ -9,7 +9,6 @@ import {
 import { EgressPod, type GatewayPort, Metrics } from "@egress-nat/egress-pod";
 import type { GatewayConfig } from "@egress-nat/founat";
 import {
-  apiVersion,
   createTransport,
   loadCredentials,
   NAMESPACE_RESOURCE,
@@ -151,7 +150,7 @@ test("what has become the cluster's is out of the gateway's reach, until it no l
 });
 
 function create(resource: Resource, object: object): Promise<unknown> {
-  const body = { apiVersion: apiVersion(resource), kind: resource.kind, ...object };
+  const body = { apiVersion: resource.apiVersion, kind: resource.kind, ...object };
   return transport.request({ method: "POST", path: resourcePath(resource, namespaceOf(resource)), body });
 }
 

@@ -8,7 +8,6 @@ import {
   type SliceClient,
   sliceName,
 } from "@egress-nat/crds";
-import { apiVersion } from "@egress-nat/kube";
 import type { StoredEgress } from "../gateways/view.ts";
 import type { ClientRecord } from "../records/schema.ts";
 
@@ -37,7 +36,7 @@ export function desiredSlice(egress: StoredEgress, nodeName: string, clients: Sl
       name: sliceName(name, nodeName),
       labels: { [EGRESS_LABEL]: labelValue(name), [NODE_LABEL]: labelValue(nodeName) },
       ownerReferences: [
-        { apiVersion: apiVersion(EGRESS_RESOURCE), kind: EGRESS_RESOURCE.kind, name, uid, controller: true },
+        { apiVersion: EGRESS_RESOURCE.apiVersion, kind: EGRESS_RESOURCE.kind, name, uid, controller: true },
       ],
     },
     nodeName,

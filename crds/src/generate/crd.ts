@@ -1,6 +1,7 @@
 /** CustomResourceDefinitions from zod schemas. */
 
 import type { z } from "zod";
+import { API_GROUP, API_VERSION } from "../names.ts";
 import type { EGRESS_RESOURCE, SLICE_RESOURCE } from "../resource.ts";
 import { type Schema, structuralSchema } from "./structural.ts";
 
@@ -29,15 +30,15 @@ export function customResourceDefinition(
   schema: z.ZodObject,
   presentation: Presentation,
 ) {
-  const { group, version, plural, kind, namespaced } = resource;
+  const { plural, kind } = resource;
   const { shortNames, printerColumns, subresources } = presentation;
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
-    metadata: { name: `${plural}.${group}` },
+    metadata: { name: `${plural}.${API_GROUP}` },
     spec: {
-      group,
-      scope: namespaced ? "Namespaced" : "Cluster",
+      group: API_GROUP,
+      scope: "Namespaced",
       names: {
         plural,
         singular: kind.toLowerCase(),
@@ -47,7 +48,7 @@ export function customResourceDefinition(
       },
       versions: [
         {
-          name: version,
+          name: API_VERSION,
           served: true,
           storage: true,
           schema: { openAPIV3Schema: objectSchema(schema) },

@@ -1,6 +1,6 @@
 /** The API as an earlier release, or another product, has it: with less in its CustomResourceDefinition of Egresses. */
 
-import { EGRESS_RESOURCE } from "@egress-nat/crds";
+import { API_GROUP, EGRESS_RESOURCE } from "@egress-nat/crds";
 import { clusterResource, KubeError, resourcePath, type Transport } from "@egress-nat/kube";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 
@@ -38,7 +38,7 @@ export async function withoutInDefinition(
   isMissing: () => Promise<boolean>,
   work: () => Promise<unknown>,
 ): Promise<void> {
-  const path = resourcePath(DEFINITION, { name: `${EGRESS_RESOURCE.plural}.${EGRESS_RESOURCE.group}` });
+  const path = resourcePath(DEFINITION, { name: `${EGRESS_RESOURCE.plural}.${API_GROUP}` });
   const pointer = `${SCHEMA}/${part}`;
   const patch = (operation: object) =>
     transport.request({
@@ -70,7 +70,7 @@ async function isTaken(transport: Transport): Promise<boolean> {
       path: resourcePath(EGRESS_RESOURCE, { namespace: "default" }),
       query: { dryRun: "All" },
       body: {
-        apiVersion: `${EGRESS_RESOURCE.group}/${EGRESS_RESOURCE.version}`,
+        apiVersion: EGRESS_RESOURCE.apiVersion,
         kind: EGRESS_RESOURCE.kind,
         metadata: { name: "not-stored" },
         spec: { destinations: [NO_NETWORK] },

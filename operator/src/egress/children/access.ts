@@ -3,7 +3,7 @@
  * events. Not change any: an event may be somebody else's.
  */
 
-import { EGRESS_RESOURCE, type Egress, SLICE_RESOURCE } from "@egress-nat/crds";
+import { API_GROUP, EGRESS_RESOURCE, type Egress, SLICE_RESOURCE } from "@egress-nat/crds";
 import type { V1Role, V1RoleBinding } from "@kubernetes/client-node";
 import { CHILD_RESOURCES, head, type Manifest } from "./manifest.ts";
 
@@ -22,7 +22,7 @@ export function serviceAccount(egress: Egress): Manifest {
 export function role(egress: Egress): Manifest {
   const rules = [
     {
-      apiGroups: [EGRESS_RESOURCE.group],
+      apiGroups: [API_GROUP],
       resources: [EGRESS_RESOURCE.plural, SLICE_RESOURCE.plural],
       verbs: ["list", "watch"],
     },
@@ -34,7 +34,7 @@ export function role(egress: Egress): Manifest {
 export function roleBinding(egress: Egress): Manifest {
   const { name, namespace } = egress.metadata;
   const binding = {
-    roleRef: { apiGroup: CHILD_RESOURCES.role.group, kind: CHILD_RESOURCES.role.kind, name },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: CHILD_RESOURCES.role.kind, name },
     subjects: [{ kind: CHILD_RESOURCES.serviceAccount.kind, name: serviceAccountName(egress), namespace }],
   } satisfies V1RoleBinding;
   return { ...head(CHILD_RESOURCES.roleBinding, egress), ...binding };

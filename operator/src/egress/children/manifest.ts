@@ -1,7 +1,7 @@
 /** What every child of an Egress has in common. */
 
 import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress, labelValue, OPERATOR } from "@egress-nat/crds";
-import { apiVersion, namespacedResource, type ObjectMeta, type Resource } from "@egress-nat/kube";
+import { namespacedResource, type ObjectMeta, type Resource } from "@egress-nat/kube";
 
 /** An object of the Kubernetes API as it is applied: only the fields that the operator answers for. */
 export interface Manifest {
@@ -32,7 +32,7 @@ export function gatewayLabels(egress: Pick<Egress, "metadata">): Readonly<Record
 export function head(resource: Resource, egress: Egress): Pick<Manifest, "apiVersion" | "kind" | "metadata"> {
   const { name, namespace, uid } = egress.metadata;
   return {
-    apiVersion: apiVersion(resource),
+    apiVersion: resource.apiVersion,
     kind: resource.kind,
     metadata: {
       name,
@@ -45,7 +45,7 @@ export function head(resource: Resource, egress: Egress): Pick<Manifest, "apiVer
       },
       ownerReferences: [
         {
-          apiVersion: apiVersion(EGRESS_RESOURCE),
+          apiVersion: EGRESS_RESOURCE.apiVersion,
           kind: EGRESS_RESOURCE.kind,
           name,
           uid,
