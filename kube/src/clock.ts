@@ -1,3 +1,5 @@
+import { abortable } from "./abortable.ts";
+
 /** Time as this workspace sees it; tests bring their own. */
 export interface Clock {
   /** Milliseconds on a clock that never jumps. */
@@ -20,15 +22,9 @@ export const systemClock: Clock = {
  * @returns false when it was aborted
  */
 export function pause(delayMs: number, signal: AbortSignal, clock: Clock = systemClock): Promise<boolean> {
-  if (signal.aborted) return Promise.resolve(false);
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const end = (slept: boolean) => {
-    cancel();
-    signal.removeEventListener("abort", wake);
-    resolve(slept);
-  };
-  const wake = () => end(false);
-  const cancel = clock.after(delayMs, () => end(true));
-  signal.addEventListener("abort", wake);
-  return promise;
+  const cancel = clock.after(delayMs, () => resolve(true));
+  return abortable(promise, signal)
+    .catch(() => false)
+    .finally(cancel);
 }

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "./clock.ts";
-import { type KubeError, retryableError } from "./error.ts";
+import { retryableError } from "./error.ts";
 import type { Transport } from "./transport.ts";
 
 const EXPIRED = "it was not renewed in time";
@@ -8,7 +8,7 @@ const EXPIRED = "it was not renewed in time";
  * A lead for as long as it lasts: until it is ended, or its time is over without a renewal.
  *
  * It ends by a timer of its own, whatever the requests do that should renew it. Where the process was frozen, what comes
- * first afterwards need not be that timer: {@link Lead.assertHeld} looks at the clock.
+ * first afterwards need not be that timer: {@link Lead.isHeld} looks at the clock.
  */
 export class Lead {
   readonly #controller = new AbortController();
@@ -37,11 +37,6 @@ export class Lead {
     return !this.signal.aborted;
   }
 
-  /** @throws KubeError NotLeading */
-  assertHeld(): void {
-    if (!this.isHeld) throw notLeading();
-  }
-
   /** @param at when the renewal was begun, by the clock */
   renewed(at: number): void {
     if (this.signal.aborted) return;
@@ -58,17 +53,14 @@ export class Lead {
   }
 }
 
-export function notLeading(): KubeError {
-  return retryableError("NotLeading", "not sent, because the lead under which it was decided has ended");
-}
-
-/** A way to the API on which no write is sent once the lead has ended. */
-export function fencedBy(lead: Pick<Lead, "assertHeld">, transport: Transport): Transport {
+/** A way to the API on which no write is sent once the lead has ended: it fails with KubeError NotLeading. */
+export function fencedBy(isLeader: () => boolean, transport: Transport): Transport {
+  const beforeSend = () => {
+    if (isLeader()) return;
+    throw retryableError("NotLeading", "not sent, because the lead under which it was decided has ended");
+  };
   return {
-    request: (options) =>
-      transport.request(
-        options.method === "GET" ? options : { ...options, beforeSend: () => lead.assertHeld() },
-      ),
+    request: (options) => transport.request(options.method === "GET" ? options : { ...options, beforeSend }),
     stream: (options) => transport.stream(options),
     close: () => transport.close(),
   };

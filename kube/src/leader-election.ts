@@ -1,8 +1,9 @@
+import { once } from "node:events";
 import { z } from "zod";
-import { abortable, aborted } from "./abortable.ts";
+import { abortable } from "./abortable.ts";
 import { type Clock, pause, systemClock } from "./clock.ts";
 import { hasCode, ifFound } from "./error.ts";
-import { Lead, notLeading } from "./lead.ts";
+import { Lead } from "./lead.ts";
 import type { Logger } from "./logger.ts";
 import { microTime } from "./micro-time.ts";
 import { LEASE_RESOURCE, resourcePath } from "./resource.ts";
@@ -90,12 +91,6 @@ export class LeaderElector {
     return this.#current?.isHeld ?? false;
   }
 
-  /** For `fencedBy`. @throws KubeError NotLeading */
-  assertHeld(): void {
-    if (this.#current === undefined) throw notLeading();
-    this.#current.assertHeld();
-  }
-
   /** Who holds the lease, as last seen. */
   get leader(): string | undefined {
     return this.#observed?.lease.spec.holderIdentity || undefined;
@@ -122,11 +117,7 @@ export class LeaderElector {
   async #lead(heldSince: number, callbacks: LeaderCallbacks, signal: AbortSignal): Promise<void> {
     const { logger, identity, name } = this.#options;
     const lead = new Lead(heldSince, this.#options.renewDeadlineMs, this.#options.clock);
-    const told = new AbortController();
     const ended = new AbortController();
-    const stop = () => told.abort(signal.reason);
-    signal.addEventListener("abort", stop);
-    if (signal.aborted) stop();
     const lose = () => {
       logger.error({ lease: name, identity, err: lead.signal.reason }, "lost the lead");
       callbacks.onLost?.();
@@ -135,18 +126,14 @@ export class LeaderElector {
 
     this.#current = lead;
     logger.info({ lease: name, identity }, "leading");
-    const work = leadUntil(callbacks, AbortSignal.any([told.signal, lead.signal]));
     // The work goes on for a while after it was told to stop: the lease is kept until it has ended.
-    void work.then(
-      () => ended.abort(),
-      () => ended.abort(),
-    );
-    await this.#renew(lead, ended.signal);
-    const isLost = !lead.isHeld;
+    const renewals = this.#renew(lead, ended.signal);
     try {
-      await work;
+      await leadUntil(callbacks, AbortSignal.any([signal, lead.signal]));
     } finally {
-      signal.removeEventListener("abort", stop);
+      ended.abort();
+      await renewals;
+      const isLost = !lead.isHeld;
       lead.signal.removeEventListener("abort", lose);
       lead.end("its work has ended");
       if (!isLost) await this.#release();
@@ -264,5 +251,5 @@ export class LeaderElector {
 /** The work, and then the end of its signal: to return early does not give up the lead. */
 async function leadUntil(callbacks: LeaderCallbacks, signal: AbortSignal): Promise<void> {
   await callbacks.onLead(signal);
-  await aborted(signal);
+  if (!signal.aborted) await once(signal, "abort");
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { aborted } from "./abortable.ts";
 import { Backoff, type BackoffOptions } from "./backoff.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { KubeError } from "./error.ts";
@@ -141,7 +141,7 @@ export class WorkQueue {
       }
     };
     this.#begin();
-    await aborted(signal);
+    if (!signal.aborted) await once(signal, "abort");
     await Promise.all(running);
     for (const { cancel } of this.#appointments.values()) cancel();
     this.#appointments.clear();

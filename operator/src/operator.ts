@@ -128,7 +128,7 @@ export class EgressOperator extends Operator {
     const caches = this.#caches;
     const ranges = this.#ranges;
     const { namespace } = this.#options;
-    const transport = fencedBy(this.#elector, this.#options.transport);
+    const transport = fencedBy(() => this.isLeading, this.#options.transport);
     // It fails for no other reason than that the lead ends before.
     await caches.all.whenSynced(signal).catch(() => undefined);
     if (signal.aborted) return;
