@@ -63,7 +63,7 @@ const MAX_LABEL_VALUE_LENGTH = 63;
  */
 export function labelValue(name: string): string {
   if (name.length <= MAX_LABEL_VALUE_LENGTH) return name;
-  const digest = hash(name);
+  const digest = createHash("sha256").update(name).digest("hex").slice(0, 10);
   const head = name.slice(0, MAX_LABEL_VALUE_LENGTH - digest.length - 1).replace(/[-.]+$/, "");
   return `${head}-${digest}`;
 }
@@ -74,8 +74,4 @@ export function labelValue(name: string): string {
  */
 export function sliceName(egress: string, node: string): string {
   return `${egress}.${node}`;
-}
-
-function hash(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 10);
 }

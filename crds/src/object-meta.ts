@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-export const OwnerReference = z.object({
+const OwnerReference = z.object({
   apiVersion: z.string(),
   kind: z.string(),
   name: z.string(),
@@ -8,7 +8,6 @@ export const OwnerReference = z.object({
   controller: z.boolean().exactOptional(),
   blockOwnerDeletion: z.boolean().exactOptional(),
 });
-export type OwnerReference = z.infer<typeof OwnerReference>;
 
 /** Metadata of a namespaced custom resource as the API server returns it. */
 export const ObjectMeta = z.object({

@@ -276,7 +276,10 @@ test("an Egress that it does not understand any more is served by what was last 
   await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
   const reference = { namespace, name: "internet" };
   const status = { observedGeneration: 1 };
-  await egresses().applyStatus({ metadata: reference, status }, { fieldManager: "operator" });
+  await egresses().apply(
+    { metadata: reference, status },
+    { fieldManager: "operator", subresource: "status" },
+  );
   await asEarlierRelease(transport, () =>
     egresses()
       .patch(reference, { spec: { destinations: [NO_NETWORK] } })
@@ -332,9 +335,9 @@ test("it serves clients of the namespaces that the operator has found to be allo
   expect(kernel.addresses).toEqual([]);
 
   const allow = (allowedNamespaces: string[]) =>
-    egresses().applyStatus(
+    egresses().apply(
       { metadata: { namespace, name: "internet" }, status: { allowedNamespaces, observedGeneration: 1 } },
-      { fieldManager: "operator" },
+      { fieldManager: "operator", subresource: "status" },
     );
   await allow(["default", "payments"]);
   await vi.waitFor(() => expect(kernel.addresses).toEqual(["10.244.1.2"]), SOON);

@@ -40,11 +40,11 @@ export class ConnectionPool {
   async request(
     tls: TlsOptions,
     options: RequestOptions & { readonly signal: AbortSignal },
-    beforeSend: () => void = () => undefined,
+    beforeSend?: () => void,
   ): Promise<ClientRequest> {
     await this.#turn(options.signal);
     try {
-      beforeSend();
+      beforeSend?.();
       const request = httpsRequest({ ...options, agent: this.#agentFor(tls) });
       return request.once("close", () => this.#leave());
     } catch (error) {
@@ -94,7 +94,8 @@ export class ConnectionPool {
 
   #agentFor(tls: TlsOptions): Agent {
     if (this.#agent && this.#tls === tls) return this.#agent;
-    this.#retire();
+    this.closeIdle();
+    if (this.#agent) this.#agent.maxFreeSockets = 0;
     this.#tls = tls;
     this.#agent = new Agent({
       ...tls,
@@ -104,10 +105,5 @@ export class ConnectionPool {
       timeout: IDLE_CONNECTION_MS,
     });
     return this.#agent;
-  }
-
-  #retire(): void {
-    this.closeIdle();
-    if (this.#agent) this.#agent.maxFreeSockets = 0;
   }
 }

@@ -134,8 +134,8 @@ async function authority(): Promise<string> {
 }
 
 function inCluster(): Transport {
-  const server = credentials.server;
-  return createTransport({ credentials: inClusterCredentials({ directory, server }), logger: silentLogger });
+  const ours = inClusterCredentials(credentials.server, directory);
+  return createTransport({ credentials: ours, logger: silentLogger });
 }
 
 test("a token that was replaced is taken up after a while, without a failure", async () => {
@@ -154,7 +154,7 @@ test("a token that was replaced is taken up after a while, without a failure", a
 test("a token that is refused is read again at once, and the request succeeds", async () => {
   const ca = await authority();
   await project({ token: "expired", ca });
-  const ours = inClusterCredentials({ directory, server: credentials.server });
+  const ours = inClusterCredentials(credentials.server, directory);
   const transport = createTransport({ credentials: ours, logger: silentLogger });
   await ours.read();
   await project({ token: await serviceAccountToken("carla"), ca });

@@ -58,10 +58,9 @@ class HttpsTransport implements Transport {
     const deadline = new Deadline(timeoutMs, signal);
     try {
       const response = await this.#answerTo(options, this.#requests, deadline);
-      return parseJson(
-        await text(response),
-        (body) => `${method} ${path}: the answer is not JSON: ${JSON.stringify(body.slice(0, 200))}`,
-      ) as T;
+      const body = await text(response);
+      const complaint = `${method} ${path}: the answer is not JSON: ${JSON.stringify(body.slice(0, 200))}`;
+      return parseJson(body, complaint) as T;
     } catch (error) {
       throw this.#explain(error, options, deadline);
     } finally {

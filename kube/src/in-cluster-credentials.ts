@@ -7,32 +7,20 @@ import { RereadCredentials } from "./reread-credentials.ts";
 /** @see https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/ */
 const SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-export interface InClusterOptions {
-  /** Directory that holds `token` and `ca.crt`. */
-  readonly directory?: string;
-  /** URL of the apiserver; from KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT if it is absent. */
-  readonly server?: URL;
-}
-
-export function isInCluster(env: Readonly<Record<string, string | undefined>> = process.env): boolean {
-  return Boolean(env.KUBERNETES_SERVICE_HOST && env.KUBERNETES_SERVICE_PORT);
-}
-
-/** The credentials of the pod's ServiceAccount. Token and CA are read again and again: both rotate. */
-export function inClusterCredentials(options: InClusterOptions = {}): Credentials {
-  const { server = serverOf(process.env), directory = SERVICE_ACCOUNT_DIRECTORY } = options;
-  return new RereadCredentials(server, () => authenticationIn(directory));
-}
-
-function serverOf(env: Readonly<Record<string, string | undefined>>): URL {
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
-  if (!host || !port) {
-    throw new KubeError(
-      "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: run in a pod, or give a kubeconfig",
-      { code: "InvalidCredentials", retryable: false },
-    );
-  }
+/** @returns the apiserver of the cluster that this program runs in a pod of; undefined outside of one */
+export function inClusterServer(): URL | undefined {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
+  if (!host || !port) return undefined;
   return new URL(`https://${host.includes(":") ? `[${host}]` : host}:${port}`);
+}
+
+/**
+ * The credentials of the pod's ServiceAccount. Token and CA are read again and again: both rotate.
+ *
+ * @param directory holds `token` and `ca.crt`
+ */
+export function inClusterCredentials(server: URL, directory = SERVICE_ACCOUNT_DIRECTORY): Credentials {
+  return new RereadCredentials(server, () => authenticationIn(directory));
 }
 
 async function authenticationIn(directory: string): Promise<Authentication> {

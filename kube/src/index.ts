@@ -34,7 +34,6 @@ export {
   NODE_RESOURCE,
   namespacedResource,
   type ObjectMeta,
-  type OwnerReference,
   objectKey,
   POD_RESOURCE,
   type Resource,

@@ -147,12 +147,9 @@ export class LeaderElector {
       const at = this.#options.clock.now();
       const isOurs = await abortable(this.#attempt(lead.signal), lead.signal).catch(() => false);
       if (isOurs) lead.renewed(at);
-      else if (this.#isHeldByOther()) lead.end(`${this.leader} holds the lease`);
+      else if (this.leader && this.leader !== this.#options.identity)
+        lead.end(`${this.leader} holds the lease`);
     }
-  }
-
-  #isHeldByOther(): boolean {
-    return this.leader !== undefined && this.leader !== this.#options.identity;
   }
 
   /** Tries once to take or to renew the lease. @returns whether it is ours */

@@ -2,13 +2,15 @@ import { z } from "zod";
 import { hasCode, retryableError } from "./error.ts";
 import { parseJson } from "./json.ts";
 import { ListScanner } from "./list-scanner.ts";
-import { METADATA_ONLY } from "./representation.ts";
 import type { Query, Transport } from "./transport.ts";
 
 /** As client-go's pager: small enough for the apiserver to answer at once, large enough to be few. */
 const PAGE_SIZE = 500;
 
 const IDLE_TIMEOUT_MS = 30_000;
+
+/** @see https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches */
+const METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 const Envelope = z.object({
   metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
@@ -66,7 +68,7 @@ export async function presentVersion(request: CollectionRequest): Promise<string
     path,
     // Without a resourceVersion the answer is of this moment, from no cache that lags behind.
     query: { ...query, limit: 1 },
-    accept: METADATA_ONLY.list,
+    accept: METADATA_ONLY,
     signal,
   });
   return Envelope.parse(answer).metadata.resourceVersion;
@@ -74,35 +76,28 @@ export async function presentVersion(request: CollectionRequest): Promise<string
 
 async function listInPages<T>(request: ListRequest<T>, limit: number | undefined): Promise<ListResult<T>> {
   const { transport, path, query, metadataOnly, convert, signal } = request;
+  const complaint = `GET ${path}: the answer is not a list, or was cut off`;
   const items: T[] = [];
   let token: string | undefined;
   while (true) {
     const stream = await transport.stream({
       path,
       query: { ...query, limit, continue: token },
-      accept: metadataOnly ? METADATA_ONLY.list : undefined,
+      accept: metadataOnly ? METADATA_ONLY : undefined,
       signal,
       idleTimeoutMs: IDLE_TIMEOUT_MS,
     });
     const scanner = new ListScanner();
     for await (const chunk of stream) {
       for (const text of scanner.push(chunk)) {
-        const item = convert(parseJson(text, () => noList(path)));
+        const item = convert(parseJson(text, complaint));
         if (item !== undefined) items.push(item);
       }
     }
-    const { metadata } = parseEnvelope(scanner.envelope(), noList(path));
+    const envelope = Envelope.safeParse(parseJson(scanner.envelope(), complaint));
+    if (!envelope.success) throw retryableError("InvalidResponse", complaint, envelope.error);
+    const { metadata } = envelope.data;
     if (!metadata.continue) return { items, resourceVersion: metadata.resourceVersion };
     token = metadata.continue;
   }
-}
-
-function parseEnvelope(text: string, complaint: string): z.infer<typeof Envelope> {
-  const result = Envelope.safeParse(parseJson(text, () => complaint));
-  if (!result.success) throw retryableError("InvalidResponse", complaint, result.error);
-  return result.data;
-}
-
-function noList(path: string): string {
-  return `GET ${path}: the answer is not a list, or was cut off`;
 }

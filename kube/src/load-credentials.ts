@@ -1,5 +1,5 @@
 import type { Credentials, CredentialsOptions } from "./credentials.ts";
-import { inClusterCredentials, isInCluster } from "./in-cluster-credentials.ts";
+import { inClusterCredentials, inClusterServer } from "./in-cluster-credentials.ts";
 
 /**
  * The credentials of a kubeconfig where one is named, of the pod's ServiceAccount inside a cluster, and of kubectl's
@@ -8,9 +8,9 @@ import { inClusterCredentials, isInCluster } from "./in-cluster-credentials.ts";
  * @throws KubeError InvalidCredentials
  */
 export async function loadCredentials(options: CredentialsOptions = {}): Promise<Credentials> {
-  if (options.kubeconfig === undefined && options.context === undefined && isInCluster()) {
-    return inClusterCredentials();
-  }
+  const server = inClusterServer();
+  if (server && options.kubeconfig === undefined && options.context === undefined)
+    return inClusterCredentials(server);
   // Loaded only where it is needed: the library behind it would double the memory of a program in a pod.
   const { kubeconfigCredentials } = await import("./kubeconfig-credentials.ts");
   return kubeconfigCredentials(options);

@@ -12,6 +12,11 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface SubresourceOptions extends CallOptions {
+  /** The part of the object to change, such as "status"; the object itself if it is absent. */
+  readonly subresource?: string | undefined;
+}
+
 export interface ListOptions extends CallOptions {
   /** All namespaces if it is absent. */
   readonly namespace?: string | undefined;
@@ -26,9 +31,12 @@ export interface DeleteOptions extends CallOptions {
     | undefined;
 }
 
-export interface ApplyOptions extends CallOptions {
+export interface ManagerOptions extends CallOptions {
   /** Who owns the fields that are applied, and loses those that are no longer. */
   readonly fieldManager: string;
+}
+
+export interface ApplyOptions extends ManagerOptions, SubresourceOptions {
   /** Take fields that belong to other managers, as a controller that has the last word does. */
   readonly force?: boolean | undefined;
 }
@@ -78,11 +86,7 @@ export class ResourceClient<T extends KubeObject> {
   }
 
   /** @param patch a JSON merge patch (RFC 7386): null removes */
-  patch(
-    reference: ObjectReference,
-    patch: object,
-    options: CallOptions & { readonly subresource?: string | undefined } = {},
-  ): Promise<T> {
+  patch(reference: ObjectReference, patch: object, options: SubresourceOptions = {}): Promise<T> {
     const { subresource, signal } = options;
     return this.#object({
       method: "PATCH",
@@ -105,26 +109,32 @@ export class ResourceClient<T extends KubeObject> {
   }
 
   /**
-   * Server-side apply: creates the object, or changes in it what differs.
+   * Server-side apply: creates the object, or changes in it what differs; with a resourceVersion in it, only where the
+   * object is of that version (else Conflict).
    *
    * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
    */
   apply(object: Desired<T>, options: ApplyOptions): Promise<T> {
-    return this.#apply(object, undefined, options);
+    const { fieldManager, force, subresource, signal } = options;
+    return this.#object({
+      method: "PATCH",
+      path: this.#path(object.metadata, subresource),
+      // Else the body is parsed a second time, for warnings that nobody reads; what the schema lacks is refused anyway.
+      query: { fieldManager, force, fieldValidation: "Ignore" },
+      // JSON is YAML.
+      contentType: "application/apply-patch+yaml",
+      body: this.#typed(object),
+      signal,
+    });
   }
 
   /**
    * Server-side apply that creates the object, and does nothing where there is one of that name: Conflict. Unlike one made
    * by {@link create}, what is applied later takes away fields of it that are no longer wanted.
    */
-  createByApply(object: Desired<T>, options: Omit<ApplyOptions, "force">): Promise<T> {
+  createByApply(object: Desired<T>, options: ManagerOptions): Promise<T> {
     const metadata = { ...object.metadata, resourceVersion: VERSION_OF_NONE };
-    return this.#apply({ ...object, metadata }, undefined, options);
-  }
-
-  /** Server-side apply of an object's status; with a resourceVersion in it, to that version of it only (else Conflict). */
-  applyStatus(object: Desired<T>, options: ApplyOptions): Promise<T> {
-    return this.#apply(object, "status", options);
+    return this.apply({ ...object, metadata }, options);
   }
 
   /**
@@ -139,7 +149,7 @@ export class ResourceClient<T extends KubeObject> {
    */
   async takeOver(
     { resourceVersion, ...reference }: ObjectReference & { readonly resourceVersion: string },
-    options: Omit<ApplyOptions, "force">,
+    options: ManagerOptions,
   ): Promise<T | undefined> {
     const { fieldManager, signal } = options;
     const path = this.#path(reference);
@@ -147,20 +157,6 @@ export class ResourceClient<T extends KubeObject> {
     const managedFields = takenOver(metadata.managedFields, fieldManager);
     if (managedFields === undefined) return undefined;
     return this.patch(reference, { metadata: { resourceVersion, managedFields } }, { signal });
-  }
-
-  #apply(object: Desired<T>, subresource: string | undefined, options: ApplyOptions): Promise<T> {
-    const { fieldManager, force, signal } = options;
-    return this.#object({
-      method: "PATCH",
-      path: this.#path(object.metadata, subresource),
-      // Else the body is parsed a second time, for warnings that nobody reads; what the schema lacks is refused anyway.
-      query: { fieldManager, force, fieldValidation: "Ignore" },
-      // JSON is YAML.
-      contentType: "application/apply-patch+yaml",
-      body: this.#typed(object),
-      signal,
-    });
   }
 
   #path(reference: ObjectReference, subresource?: string): string {

@@ -3,10 +3,12 @@ import { refusalError, retryableError } from "./error.ts";
 import { tryParseJson } from "./json.ts";
 import { lines } from "./lines.ts";
 import type { CollectionRequest } from "./list.ts";
-import { METADATA_ONLY } from "./representation.ts";
 
 /** The first line of defence against servers and proxies that forget to close: ask the apiserver to end the watch. */
 const WATCH_SECONDS = { min: 300, max: 600 };
+
+/** @see https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches */
+const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 export interface WatchRequest extends CollectionRequest {
   readonly resourceVersion: string;
@@ -43,29 +45,27 @@ export async function watchObjects(request: WatchRequest): Promise<AsyncIterable
       // Drawn, so that the watches of all programs do not end together.
       timeoutSeconds: Math.round(min + Math.random() * (max - min)),
     },
-    accept: metadataOnly ? METADATA_ONLY.watch : undefined,
+    accept: metadataOnly ? METADATA_ONLY : undefined,
     signal,
     idleTimeoutMs,
     // The next one may find another apiserver behind a load balancer, and no connection that is half dead.
     isLastOfConnection: true,
   });
-  return parseLines(stream, path);
+  return eventsIn(stream, `watch of ${path}`);
 }
 
-async function* parseLines(
+async function* eventsIn(
   stream: AsyncIterable<Buffer>,
-  path: string,
+  request: string,
 ): AsyncGenerator<WatchEvent, void, undefined> {
-  for await (const line of lines(stream)) yield parseLine(line, path);
-}
-
-function parseLine(text: string, path: string): WatchEvent {
-  const line = Line.safeParse(tryParseJson(text));
-  if (!line.success) {
-    const message = `watch of ${path}: not a watch event: ${JSON.stringify(text.slice(0, 200))}`;
-    throw retryableError("InvalidResponse", message, line.error);
+  for await (const text of lines(stream)) {
+    const line = Line.safeParse(tryParseJson(text));
+    if (!line.success) {
+      const message = `${request}: not a watch event: ${JSON.stringify(text.slice(0, 200))}`;
+      throw retryableError("InvalidResponse", message, line.error);
+    }
+    const { type, object } = line.data;
+    if (type === "ERROR") throw refusalError({ request, status: object.code, body: object });
+    yield { type, object };
   }
-  if (line.data.type !== "ERROR") return line.data;
-  const { object } = line.data;
-  throw refusalError({ request: `watch of ${path}`, status: object.code, body: object });
 }

@@ -90,7 +90,7 @@ export class HealthServer {
         case "/healthz":
           return plain(200, "ok"); // a process that answers is alive
         case "/readyz":
-          return checkAnswer(this.#ready());
+          return this.#readiness();
         case "/metrics":
           return { status: 200, contentType: registry.contentType, text: await this.#gatherMetrics() };
         default:
@@ -110,18 +110,14 @@ export class HealthServer {
     return this.#metrics.text;
   }
 
-  #ready(): Check {
-    const check = this.#options.ready();
-    if (check.ok !== this.#wasReady) {
-      this.#options.logger.info({ ready: check.ok, reasons: check.reasons }, "readiness changed");
-      this.#wasReady = check.ok;
+  #readiness(): Answer {
+    const { ok, reasons } = this.#options.ready();
+    if (ok !== this.#wasReady) {
+      this.#options.logger.info({ ready: ok, reasons }, "readiness changed");
+      this.#wasReady = ok;
     }
-    return check;
+    return ok ? plain(200, "ok") : plain(503, reasons.join("\n"));
   }
-}
-
-function checkAnswer({ ok, reasons }: Check): Answer {
-  return ok ? plain(200, "ok") : plain(503, reasons.join("\n"));
 }
 
 function plain(status: number, line: string): Answer {

@@ -14,9 +14,9 @@ export function egressClient(
   return {
     // Of this version of the Egress alone: who has seen less than another must not have the last word.
     async writeStatus({ metadata: { name, namespace, resourceVersion } }, status, signal) {
-      const written = await client.applyStatus(
+      const written = await client.apply(
         { metadata: { name, namespace, resourceVersion }, status },
-        { fieldManager: OPERATOR, force: true, signal },
+        { fieldManager: OPERATOR, subresource: "status", force: true, signal },
       );
       cache.learn(written, resourceVersion);
     },
