@@ -8,9 +8,9 @@ import { inClusterCredentials, inClusterServer } from "./in-cluster-credentials.
  * @throws KubeError InvalidCredentials
  */
 export async function loadCredentials(options: CredentialsOptions = {}): Promise<Credentials> {
-  const server = inClusterServer();
-  if (server && options.kubeconfig === undefined && options.context === undefined)
-    return inClusterCredentials(server);
+  const isNamed = options.kubeconfig !== undefined || options.context !== undefined;
+  const server = isNamed ? undefined : inClusterServer();
+  if (server) return inClusterCredentials(server);
   // Loaded only where it is needed: the library behind it would double the memory of a program in a pod.
   const { kubeconfigCredentials } = await import("./kubeconfig-credentials.ts");
   return kubeconfigCredentials(options);

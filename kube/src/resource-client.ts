@@ -31,12 +31,12 @@ export interface DeleteOptions extends CallOptions {
     | undefined;
 }
 
-export interface ManagerOptions extends CallOptions {
+export interface FieldManagerOptions extends CallOptions {
   /** Who owns the fields that are applied, and loses those that are no longer. */
   readonly fieldManager: string;
 }
 
-export interface ApplyOptions extends ManagerOptions, SubresourceOptions {
+export interface ApplyOptions extends FieldManagerOptions, SubresourceOptions {
   /** Take fields that belong to other managers, as a controller that has the last word does. */
   readonly force?: boolean | undefined;
 }
@@ -132,7 +132,7 @@ export class ResourceClient<T extends KubeObject> {
    * Server-side apply that creates the object, and does nothing where there is one of that name: Conflict. Unlike one made
    * by {@link create}, what is applied later takes away fields of it that are no longer wanted.
    */
-  createByApply(object: Desired<T>, options: ManagerOptions): Promise<T> {
+  createByApply(object: Desired<T>, options: FieldManagerOptions): Promise<T> {
     const metadata = { ...object.metadata, resourceVersion: VERSION_OF_NONE };
     return this.apply({ ...object, metadata }, options);
   }
@@ -149,7 +149,7 @@ export class ResourceClient<T extends KubeObject> {
    */
   async takeOver(
     { resourceVersion, ...reference }: ObjectReference & { readonly resourceVersion: string },
-    options: ManagerOptions,
+    options: FieldManagerOptions,
   ): Promise<T | undefined> {
     const { fieldManager, signal } = options;
     const path = this.#path(reference);

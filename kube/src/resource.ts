@@ -1,4 +1,6 @@
+import type { z } from "zod";
 import type { ManagedFieldsEntry } from "./managed-fields.ts";
+import type { OwnerReferences } from "./owner-references.ts";
 
 /** A kind of object in the API. */
 export interface Resource {
@@ -19,14 +21,7 @@ export function clusterResource(apiVersion: string, plural: string, kind: string
   return { apiVersion, plural, kind, namespaced: false };
 }
 
-export interface OwnerReference {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-  controller?: boolean | undefined;
-  blockOwnerDeletion?: boolean | undefined;
-}
+type OwnerReference = z.infer<typeof OwnerReferences>[number] & { blockOwnerDeletion?: boolean | undefined };
 
 export interface ObjectMeta {
   name: string;
