@@ -138,9 +138,10 @@ export class Adder {
 
   /** By all of its networks so far: what a further one lacks, the first has. */
   #podAddresses(candidate: Candidate): readonly string[] {
+    const { containerId } = candidate;
     const others = this.#options.registry
-      .ofContainer(candidate.containerId)
-      .filter((client) => recordId(client) !== recordId(candidate));
+      .values()
+      .filter((client) => client.containerId === containerId && recordId(client) !== recordId(candidate));
     return [...new Set([...others.flatMap(({ addresses }) => addresses), ...candidate.addresses])];
   }
 

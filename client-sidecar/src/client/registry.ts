@@ -4,7 +4,7 @@ import type { Logger } from "@egress-nat/program";
 import { egressKey } from "../records/egress-key.ts";
 import type { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
-import { ClientRecord, type EgressReference } from "../records/schema.ts";
+import { byAge, ClientRecord, type EgressReference } from "../records/schema.ts";
 import type { Phase } from "./life.ts";
 
 /** Every change is in a file before it is here: whoever dies in between has told nobody yet. */
@@ -18,10 +18,6 @@ export class ClientRegistry {
   constructor(state: NodeState, logger: Logger) {
     this.#state = state;
     this.#logger = logger;
-  }
-
-  get size(): number {
-    return this.#records.size;
   }
 
   /** Reads the files. A client of which somebody has removed the addresses' files has them again. */
@@ -52,12 +48,7 @@ export class ClientRegistry {
 
   phase(record: ClientRecord): Phase {
     if (!this.holds(record)) return "leaving";
-    return this.isAdding(recordId(record)) ? "adding" : "running";
-  }
-
-  /** @param id of the client's record */
-  isAdding(id: string): boolean {
-    return this.#adding.has(id);
+    return this.#adding.has(recordId(record)) ? "adding" : "running";
   }
 
   /** Puts a client that is held into another phase. */
@@ -76,11 +67,6 @@ export class ClientRegistry {
     const inside = all.filter((record) => record.netns === netns).sort(byAge);
     const last = inside.at(-1);
     return inside.find(({ containerId }) => containerId === last?.containerId);
-  }
-
-  /** The clients that one container is, by all of its networks. */
-  ofContainer(containerId: string): readonly ClientRecord[] {
-    return this.values().filter((record) => record.containerId === containerId);
   }
 
   values(): readonly ClientRecord[] {
@@ -137,8 +123,4 @@ export class ClientRegistry {
       return undefined;
     }
   }
-}
-
-function byAge(a: ClientRecord, b: ClientRecord): number {
-  return Date.parse(a.addedAt) - Date.parse(b.addedAt);
 }

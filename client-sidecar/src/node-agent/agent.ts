@@ -19,7 +19,6 @@ import { ClientRegistry } from "../client/registry.ts";
 import { Withdrawals } from "../client/withdrawals.ts";
 import { askBy } from "../gateways/health.ts";
 import { NodeState } from "../records/node-state.ts";
-import { recordId } from "../records/record-id.ts";
 import { NODE_LOCATIONS, type StateLocations } from "../records/state-folder.ts";
 import { Tombstones } from "../records/tombstones.ts";
 import { egressOf, SliceKeeper } from "../slices/keeper.ts";
@@ -80,7 +79,7 @@ export class Agent {
       logger,
     });
     await server.start();
-    logger.info({ clients: registry.size }, "serving the CNI plugin");
+    logger.info({ clients: registry.values().length }, "serving the CNI plugin");
     try {
       await Promise.all([this.#cache.run(signal), this.#work(signal)]);
     } finally {
@@ -97,7 +96,7 @@ export class Agent {
     this.#follow();
     this.#isStarted = true;
     this.#started.resolve();
-    this.#options.logger.info({ clients: registry.size }, "started");
+    this.#options.logger.info({ clients: registry.values().length }, "started");
     const running = [reapplier, driftWatch, keeper, withdrawals, leftovers].map((part) => part.run(signal));
     await Promise.all([...running, this.#sweep(signal)]);
   }
@@ -135,7 +134,7 @@ function partsOf(
   const registry = new ClientRegistry(state, logger);
   const tombstones = new Tombstones(state, logger);
   const metrics: ClientMetrics = clientMetrics(options.metrics, {
-    clients: () => registry.size,
+    clients: () => registry.values().length,
     tombstones: () => tombstones.addresses().length,
     invalidEgresses: () => view.invalidEgresses,
     driftWatchUp: () => (driftWatch.check.ok ? 1 : 0),
@@ -152,7 +151,7 @@ function partsOf(
   const shared = { registry, view, networks, withdrawals, lives, recordEvent, metrics, logger };
   const reapplier = new Reapplier(shared);
   // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
-  const added = { values: () => registry.values().filter((one) => !registry.isAdding(recordId(one))) };
+  const added = { values: () => registry.values().filter((one) => registry.phase(one) !== "adding") };
   const driftWatch = new DriftWatch({ ...shared, registry: added, reapplier });
   const keeper = new SliceKeeper({ tombstones, registry, writer, logger });
   const adder = new Adder({
