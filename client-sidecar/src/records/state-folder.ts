@@ -1,7 +1,7 @@
 /** The node-local state that the CNI plugin and the node agent share, as far as both of them use it: plain files. */
 
 import { RUN_DIRECTORY, STATE_DIRECTORY } from "@egress-nat/crds/names";
-import { parseRecordId, shortened } from "./record-id.ts";
+import { parseRecordId } from "./record-id.ts";
 import type { Attachment } from "./schema.ts";
 
 export interface StateLocations {
@@ -77,10 +77,6 @@ export class StateFolder {
     return this.#list(this.#clients)
       .filter((file) => file.endsWith(RECORD_SUFFIX))
       .map((file) => file.slice(0, -RECORD_SUFFIX.length));
-  }
-
-  recordIdsOf(containerId: string): readonly string[] {
-    return this.recordIds().filter((id) => parseRecordId(id).containerId === shortened(containerId));
   }
 
   /**
