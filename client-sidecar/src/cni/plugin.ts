@@ -117,7 +117,7 @@ export class Plugin {
     const keys = Object.keys(annotations).filter(isLookalike);
     if (pod === undefined || keys.length === 0) return;
     try {
-      this.#call({ operation: "mention", pod, keys }, MENTION_TIMEOUT_MS);
+      callAgent(this.#socketPath, { operation: "mention", pod, keys }, MENTION_TIMEOUT_MS);
     } catch {
       // It will be told of the next such pod.
     }
@@ -127,7 +127,7 @@ export class Plugin {
   #end(records: readonly string[]): undefined {
     if (records.length === 0) return;
     try {
-      this.#call({ operation: "delete", records }, DELETE_TIMEOUT_MS);
+      callAgent(this.#socketPath, { operation: "delete", records }, DELETE_TIMEOUT_MS);
     } catch {
       this.#remove(records);
     }
@@ -214,7 +214,7 @@ export class Plugin {
 
   #ask(request: AgentRequest, timeoutMs: number, why: string): void {
     try {
-      this.#call(request, timeoutMs);
+      callAgent(this.#socketPath, request, timeoutMs);
     } catch (error) {
       if (error instanceof CniError) throw error;
       throw new CniError(
@@ -224,10 +224,6 @@ export class Plugin {
         { cause: error },
       );
     }
-  }
-
-  #call(request: AgentRequest, timeoutMs: number): void {
-    callAgent(this.#socketPath, request, timeoutMs);
   }
 }
 

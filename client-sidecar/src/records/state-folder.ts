@@ -33,9 +33,6 @@ export interface Files {
 
 const RECORD_SUFFIX = ".json";
 
-/** Temporary files begin with a dot: whoever lists a directory leaves them out by this. */
-const isTemporary = (file: string): boolean => file.startsWith(".");
-
 /**
  * One record per client, for as long as it is one, and one file per address that a gateway may trust: from before the
  * first slice entry that names the address until no gateway trusts it any more. A client ends when its record is removed;
@@ -101,8 +98,9 @@ export class StateFolder {
     return `${this.#addresses}/${address}`;
   }
 
+  /** Without temporary files, which begin with a dot. */
   #list(directory: string): readonly string[] {
-    return this.#files.listDirectory(directory).filter((file) => !isTemporary(file));
+    return this.#files.listDirectory(directory).filter((file) => !file.startsWith("."));
   }
 
   #keptIfname(id: string): Pick<Attachment, "ifname"> | undefined {
