@@ -106,12 +106,12 @@ export class Agent {
     const { view, slices } = this.#cache;
     const { registry, reapplier, keeper } = this.#parts;
     view.onChange((reference) => {
-      reapplier.reapplyClientsOf(reference);
+      reapplier.reapply(registry.ofEgress(reference));
       keeper.inspect(reference);
     });
-    view.onClusterRanges(() => reapplier.reapplyAll());
+    view.onClusterRanges(() => reapplier.reapply(registry.values()));
     slices.onChange(({ object }) => keeper.inspect(egressOf(object)));
-    reapplier.reapplyAll();
+    reapplier.reapply(registry.values());
     const recorded = registry.values().flatMap(({ egresses }) => egresses);
     for (const reference of [...slices.list().map(egressOf), ...recorded]) keeper.inspect(reference);
   }
@@ -157,7 +157,7 @@ function partsOf(
   const adder = new Adder({
     ...{ ...shared, state, slices: writer, ask },
     lookUpPod: podLookup(transport),
-    reapply: (record) => reapplier.reapply(record),
+    reapply: (clients) => reapplier.reapply(clients),
     ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
   });
   const requests = new RequestHandler({ ...shared, adder, started });
