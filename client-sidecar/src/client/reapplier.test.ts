@@ -43,7 +43,7 @@ beforeEach(() => {
   events = [];
   metrics = new Registry();
   clusterRanges = ["10.96.0.0/16"];
-  registry = new ClientRegistry(new NodeState(locationsIn(folder)), logger);
+  registry = new ClientRegistry(new NodeState(locationsIn(folder), logger));
   registry.add(record);
   const view = {
     egress: () => undefined,

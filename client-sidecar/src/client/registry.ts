@@ -1,29 +1,26 @@
 /** The clients of this node: in memory for speed, in files for the next start of the agent. */
 
-import type { Logger } from "@egress-nat/program";
 import { egressKey } from "../records/egress-key.ts";
 import type { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
-import { byAge, ClientRecord, type EgressReference } from "../records/schema.ts";
+import { byAge, type ClientRecord, type EgressReference } from "../records/schema.ts";
 import type { Phase } from "./life.ts";
 
 /** Every change is in a file before it is here: whoever dies in between has told nobody yet. */
 export class ClientRegistry {
   readonly #state: NodeState;
-  readonly #logger: Logger;
   readonly #records = new Map<string, ClientRecord>();
   /** Ids of those that pods still wait for. */
   readonly #adding = new Set<string>();
 
-  constructor(state: NodeState, logger: Logger) {
+  constructor(state: NodeState) {
     this.#state = state;
-    this.#logger = logger;
   }
 
   /** Reads the files. A client of which somebody has removed the addresses' files has them again. */
   load(): void {
     for (const id of this.#state.recordIds()) {
-      const record = this.#read(id);
+      const record = this.#state.readClient(id);
       if (record === undefined) this.#state.removeRecord(id);
       else {
         this.#trust(record);
@@ -111,16 +108,6 @@ export class ClientRegistry {
     const egresses = client.egresses.map(({ namespace, name }) => ({ namespace, name }));
     for (const address of client.addresses) {
       if (!this.#state.isTrusted(address)) this.#state.writeTrusted({ address, record, egresses });
-    }
-  }
-
-  #read(id: string): ClientRecord | undefined {
-    try {
-      return ClientRecord.parse(this.#state.readRecord(id));
-    } catch (err) {
-      // Its slice entries have no record then, and are withdrawn as those of any other pod that is gone.
-      this.#logger.error({ err, record: id }, "cannot read the record of a client, dropping it");
-      return undefined;
     }
   }
 }

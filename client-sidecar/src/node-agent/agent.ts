@@ -20,7 +20,6 @@ import { Withdrawals } from "../client/withdrawals.ts";
 import { askBy } from "../gateways/health.ts";
 import { NodeState } from "../records/node-state.ts";
 import { NODE_LOCATIONS, type StateLocations } from "../records/state-folder.ts";
-import { Tombstones } from "../records/tombstones.ts";
 import { egressOf, SliceKeeper } from "../slices/keeper.ts";
 import { SliceWriter } from "../slices/writer.ts";
 import { ClusterCache, type ClusterCacheOptions } from "./cluster-cache.ts";
@@ -130,12 +129,11 @@ function partsOf(
 ) {
   const { transport, nodeName, networks, logger, recordEvent, acknowledgeDeadlineMs } = options;
   const { view } = cache;
-  const state = new NodeState(options.locations);
-  const registry = new ClientRegistry(state, logger);
-  const tombstones = new Tombstones(state, logger);
+  const state = new NodeState(options.locations, logger);
+  const registry = new ClientRegistry(state);
   const metrics: ClientMetrics = clientMetrics(options.metrics, {
     clients: () => registry.values().length,
-    tombstones: () => tombstones.addresses().length,
+    tombstones: () => state.tombstones().length,
     invalidEgresses: () => view.invalidEgresses,
     driftWatchUp: () => (driftWatch.check.ok ? 1 : 0),
   });
@@ -145,7 +143,7 @@ function partsOf(
     seen: (reference) => cache.slice(reference),
   });
   const ask = askBy(options.prober, options.heartbeatPort);
-  const withdrawals = new Withdrawals({ tombstones, registry, slices: writer, view, ask, logger });
+  const withdrawals = new Withdrawals({ state, registry, slices: writer, view, ask, logger });
   const leftovers = new Leftovers({ registry, networks, logger });
   const lives = livesOf({ registry, networks, leftovers, withdrawals, logger });
   const shared = { registry, view, networks, withdrawals, lives, recordEvent, metrics, logger };
@@ -153,7 +151,7 @@ function partsOf(
   // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
   const added = { values: () => registry.values().filter((one) => registry.phase(one) !== "adding") };
   const driftWatch = new DriftWatch({ ...shared, registry: added, reapplier });
-  const keeper = new SliceKeeper({ tombstones, registry, writer, logger });
+  const keeper = new SliceKeeper({ state, registry, writer, logger });
   const adder = new Adder({
     ...{ ...shared, state, slices: writer, ask },
     lookUpPod: podLookup(transport),
