@@ -1,4 +1,4 @@
-/** Whether a pod may be a client, and of which Egresses: checks of plain data. */
+/** Whether a pod may be a client, and of which Egresses: chains of checks over plain data. */
 
 import { FAMILIES } from "@egress-nat/addresses";
 import {
@@ -12,8 +12,9 @@ import {
 } from "@egress-nat/crds";
 import { familiesOf, target } from "../gateways/targets.ts";
 import type { EgressFacts, EgressView, Gateway, StoredEgress } from "../gateways/view.ts";
+import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
-import { ClientError } from "./error.ts";
+import { assertPasses, type Check, ClientError } from "./error.ts";
 import type { PodReference } from "./pod.ts";
 
 /** A pod that asks for Egresses. */
@@ -24,31 +25,87 @@ export interface Candidate {
   readonly isGateway: boolean;
 }
 
+/** A pod, and one of the Egresses that it asks for. */
+interface Request {
+  readonly reference: EgressReference;
+  readonly egress: EgressFacts;
+  readonly gateways: readonly Gateway[];
+  readonly podNamespace: string;
+  readonly addresses: readonly string[];
+}
+
+const isNoGateway: Check<Candidate> = ({ pod, isGateway }) =>
+  isGateway
+    ? {
+        reason: "is-gateway",
+        message: `pod ${nameOf(pod)} is a gateway of an Egress, and a gateway cannot be a client`,
+        remedy: `remove the annotations ${CLIENT_ANNOTATION_PREFIX}* from spec.template of the Egress; kubectl get egress -n ${pod.namespace}`,
+      }
+    : undefined;
+
+const hasAddress: Check<Candidate> = ({ pod, addresses }) =>
+  addresses.length === 0
+    ? {
+        reason: "no-address",
+        message: `pod ${nameOf(pod)} cannot be a client: the plugins before this one gave it no address`,
+        remedy:
+          "a client needs an address of the pod network: look at the other plugins of the node's conflist, and their IPAM",
+      }
+    : undefined;
+
+/** A slice with more of them is refused as a whole, with all other clients in it. */
+const hasRoom: Check<Candidate> = ({ pod, addresses }) =>
+  addresses.length > MAX_CLIENT_ADDRESSES
+    ? {
+        reason: "too-many-addresses",
+        message: `pod ${nameOf(pod)} cannot be a client: it has ${addresses.length} addresses, and a client can have ${MAX_CLIENT_ADDRESSES} at most`,
+        remedy: "chain the plugin in the pod network only: look at the conflists of its other networks",
+      }
+    : undefined;
+
+const allowsNamespace: Check<Request> = ({ reference: { namespace, name }, egress, podNamespace }) =>
+  namespaceTest(egress)(podNamespace)
+    ? undefined
+    : {
+        reason: "namespace-not-allowed",
+        message: `pods of namespace ${podNamespace} may not use Egress ${namespace}/${name}: its allowedNamespaces do not select it`,
+        remedy:
+          `give the namespace a label that is selected, or remove the pod's annotation ${CLIENT_ANNOTATION_PREFIX}${namespace}; ` +
+          `kubectl get egress -n ${namespace} ${name} -o yaml`,
+      };
+
+const sharesFamily: Check<Request> = ({ reference, egress, addresses }) => {
+  const served = familiesOf(egress.spec.destinations);
+  const own = familiesOf(addresses);
+  if (FAMILIES.some((family) => served.has(family) && own.has(family))) return undefined;
+  return {
+    reason: "no-common-family",
+    message: `Egress ${egressKey(reference)} has only ${[...served].join()} destinations, but the pod has only ${[...own].join()} addresses`,
+    remedy: "give the Egress destinations of the pod's address family",
+  };
+};
+
+const hasGateway: Check<Request> = ({ reference: { namespace, name }, egress, gateways, addresses }) => {
+  if (egress.spec.clientStartup === "Immediate") return undefined;
+  const reached = target(egress.status?.serviceIPs ?? [], gateways);
+  const served = familiesOf(egress.spec.destinations);
+  const own = familiesOf(addresses);
+  if (FAMILIES.some((family) => served.has(family) && own.has(family) && reached[family] !== undefined)) {
+    return undefined;
+  }
+  return {
+    reason: "no-gateway",
+    message: `Egress ${namespace}/${name} has no gateway that is ready`,
+    remedy: `kubectl describe egress -n ${namespace} ${name}; kubectl get pods -n ${namespace} -l ${EGRESS_LABEL}=${labelValue(name)}`,
+  };
+};
+
+const OF_POD = [isNoGateway, hasAddress, hasRoom];
+const OF_EGRESS = [allowsNamespace, sharesFamily, hasGateway];
+
 /** @throws ClientError where a pod that asks for an Egress cannot be a client, whatever the Egress is */
-export function assertMayBeClient({ pod, addresses, isGateway }: Candidate): void {
-  if (isGateway) {
-    throw new ClientError({
-      reason: "is-gateway",
-      message: `pod ${nameOf(pod)} is a gateway of an Egress, and a gateway cannot be a client`,
-      remedy: `remove the annotations ${CLIENT_ANNOTATION_PREFIX}* from spec.template of the Egress; kubectl get egress -n ${pod.namespace}`,
-    });
-  }
-  if (addresses.length === 0) {
-    throw new ClientError({
-      reason: "no-address",
-      message: `pod ${nameOf(pod)} cannot be a client: the plugins before this one gave it no address`,
-      remedy:
-        "a client needs an address of the pod network: look at the other plugins of the node's conflist, and their IPAM",
-    });
-  }
-  // A slice with more of them is refused as a whole, with all other clients in it.
-  if (addresses.length > MAX_CLIENT_ADDRESSES) {
-    throw new ClientError({
-      reason: "too-many-addresses",
-      message: `pod ${nameOf(pod)} cannot be a client: it has ${addresses.length} addresses, and a client can have ${MAX_CLIENT_ADDRESSES} at most`,
-      remedy: "chain the plugin in the pod network only: look at the conflists of its other networks",
-    });
-  }
+export function assertMayBeClient(candidate: Candidate): void {
+  assertPasses(OF_POD, candidate);
 }
 
 /** @throws ClientError where the pod cannot be a client of the Egress now */
@@ -58,8 +115,8 @@ export function admitted(
   view: Pick<EgressView, "egress" | "gateways">,
 ): EgressFacts {
   const egress = understood(reference, view.egress(reference));
-  assertAllows(egress, pod.namespace);
-  assertServes(egress, view.gateways(reference), addresses);
+  const gateways = view.gateways(reference);
+  assertPasses(OF_EGRESS, { reference, egress, gateways, podNamespace: pod.namespace, addresses });
   return egress;
 }
 
@@ -92,42 +149,6 @@ function understood(reference: EgressReference, egress: StoredEgress | undefined
     reason: "egress-not-understood",
     message: `Egress ${namespace}/${name} is not understood by this release: ${egress.invalid}`,
     remedy: `correct it, or use the release that it was written for: kubectl edit egress -n ${namespace} ${name}`,
-  });
-}
-
-function assertAllows(egress: EgressFacts, podNamespace: string): void {
-  if (namespaceTest(egress)(podNamespace)) return;
-  const { namespace, name } = egress.metadata;
-  throw new ClientError({
-    reason: "namespace-not-allowed",
-    message: `pods of namespace ${podNamespace} may not use Egress ${namespace}/${name}: its allowedNamespaces do not select it`,
-    remedy:
-      `give the namespace a label that is selected, or remove the pod's annotation ${CLIENT_ANNOTATION_PREFIX}${namespace}; ` +
-      `kubectl get egress -n ${namespace} ${name} -o yaml`,
-  });
-}
-
-function assertServes(
-  { metadata: { namespace, name }, spec: { destinations, clientStartup }, status }: EgressFacts,
-  gateways: readonly Gateway[],
-  addresses: readonly string[],
-): void {
-  const [served, own] = [familiesOf(destinations), familiesOf(addresses)];
-  const common = FAMILIES.filter((family) => served.has(family) && own.has(family));
-  if (common.length === 0) {
-    throw new ClientError({
-      reason: "no-common-family",
-      message: `Egress ${namespace}/${name} has only ${[...served].join()} destinations, but the pod has only ${[...own].join()} addresses`,
-      remedy: "give the Egress destinations of the pod's address family",
-    });
-  }
-  if (clientStartup === "Immediate") return;
-  const reached = target(status?.serviceIPs ?? [], gateways);
-  if (common.some((family) => reached[family] !== undefined)) return;
-  throw new ClientError({
-    reason: "no-gateway",
-    message: `Egress ${namespace}/${name} has no gateway that is ready`,
-    remedy: `kubectl describe egress -n ${namespace} ${name}; kubectl get pods -n ${namespace} -l ${EGRESS_LABEL}=${labelValue(name)}`,
   });
 }
 

@@ -29,6 +29,9 @@ export interface Refusal {
   readonly remedy?: string;
 }
 
+/** Looks at one thing. @returns what is wrong with it */
+export type Check<Input> = (input: Input) => Refusal | undefined;
+
 /** A refusal, on its way to who asked. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
@@ -41,5 +44,13 @@ export class ClientError extends Error {
     this.code = reason;
     this.retryable = RETRYABLE[reason];
     this.remedy = remedy;
+  }
+}
+
+/** @throws ClientError what the first check finds that finds anything */
+export function assertPasses<Input>(checks: readonly Check<Input>[], input: Input): void {
+  for (const check of checks) {
+    const refusal = check(input);
+    if (refusal !== undefined) throw new ClientError(refusal);
   }
 }
