@@ -1,4 +1,5 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
+import { createLogger } from "@egress-nat/program";
 import { cniBed } from "@egress-nat/test/cni/bed";
 import { conforms } from "@egress-nat/test/cni/cases";
 import { CLIENT, CLIENT_CASES, type ClientCase } from "@egress-nat/test/cni/client-cases";
@@ -35,10 +36,10 @@ afterEach(async () => {
 test.each(CLIENT_CASES)("libcni's $command of a client: $title: $answer", async (row) => {
   // libcni checks what it has added itself.
   if (row.command === "CHECK") await throughLibcni("ADD", YES);
-  const state = new NodeState({
-    runDirectory: bed().sandbox.path(RUN),
-    stateDirectory: bed().sandbox.path(STATE),
-  });
+  const state = new NodeState(
+    { runDirectory: bed().sandbox.path(RUN), stateDirectory: bed().sandbox.path(STATE) },
+    createLogger({ name: "test", level: "silent" }),
+  );
   await prepare(row, state);
   const { answer, requests } = await throughLibcni(row.command, replyOf(row), row.netnsGone);
   expect(outcome(answer)).toBe(row.answer);

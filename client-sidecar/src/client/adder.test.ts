@@ -41,8 +41,8 @@ afterEach(() => {
 function setUp(write: () => Promise<unknown> = async () => undefined, step?: () => Promise<unknown>) {
   const folder = mkdtempSync(join(tmpdir(), "egress-nat-add-"));
   folders.push(folder);
-  const state = new NodeState(locationsIn(folder));
-  const registry = new ClientRegistry(state, logger);
+  const state = new NodeState(locationsIn(folder), logger);
+  const registry = new ClientRegistry(state);
   const networks = new FakeNetworks(step);
   const metrics = agentMetrics();
   // Every gateway lets go at once: an address is free when its client has ended.

@@ -49,8 +49,8 @@ export interface AdderOptions extends AnnouncementEffects {
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "setUp" | "probe" | "prepareGateway">;
   readonly lookUpPod: LookUpPod;
-  /** Looks at a client again: something has changed while it was being added. */
-  readonly reapply: (record: string) => void;
+  /** Looks at clients again: something has changed while it was being added. */
+  readonly reapply: (clients: readonly Attachment[]) => void;
   readonly recordEvent: RecordPodEvent;
   readonly metrics: Pick<ClientMetrics, "acknowledgeSeconds" | "tunnelProbes">;
   readonly logger: Logger;
@@ -120,7 +120,7 @@ export class Adder {
     const isWhole = results.every(({ status }) => status === "fulfilled");
     // Deleted meanwhile: the runtime gave up, and another ADD may have made a new one.
     if (isWhole && registry.holds(record) && !signal.aborted) {
-      if (!isDeepStrictEqual(config, clientConfig(owner, view))) reapply(recordId(owner));
+      if (!isDeepStrictEqual(config, clientConfig(owner, view))) reapply([owner]);
       return config;
     }
     await lives.happened("failed", record);
@@ -138,9 +138,10 @@ export class Adder {
 
   /** By all of its networks so far: what a further one lacks, the first has. */
   #podAddresses(candidate: Candidate): readonly string[] {
+    const { containerId } = candidate;
     const others = this.#options.registry
-      .ofContainer(candidate.containerId)
-      .filter((client) => recordId(client) !== recordId(candidate));
+      .values()
+      .filter((client) => client.containerId === containerId && recordId(client) !== recordId(candidate));
     return [...new Set([...others.flatMap(({ addresses }) => addresses), ...candidate.addresses])];
   }
 

@@ -68,19 +68,17 @@ function refusal(
   const key = egressKey(egress);
   const names = gateways.join(", ");
   const waited = `within ${deadlineMs / 1000} s`;
-  if (cause === "behind") {
-    return {
-      reason: "not-acknowledged",
-      message: `gateways of Egress ${key} did not acknowledge the pod ${waited}: ${names}`,
-      remedy: `their logs say why: kubectl logs -n ${namespace} ${gateways[0]}`,
-    };
-  }
+  const messages = {
+    behind: `gateways of Egress ${key} did not acknowledge the pod ${waited}: ${names}`,
+    none: `Egress ${key} has no gateway that is ready`,
+    silent: `no gateway of Egress ${key} answered the heartbeat ${waited}: ${names}`,
+  };
   return {
     reason: cause === "none" ? "no-gateway" : "not-acknowledged",
-    message:
-      cause === "none"
-        ? `Egress ${key} has no gateway that is ready`
-        : `no gateway of Egress ${key} answered the heartbeat ${waited}: ${names}`,
-    remedy: `a NetworkPolicy in namespace ${namespace} may drop UDP 5556 from the nodes; kubectl get pods,networkpolicies -n ${namespace}`,
+    message: messages[cause],
+    remedy:
+      cause === "behind"
+        ? `their logs say why: kubectl logs -n ${namespace} ${gateways[0]}`
+        : `a NetworkPolicy in namespace ${namespace} may drop UDP 5556 from the nodes; kubectl get pods,networkpolicies -n ${namespace}`,
   };
 }

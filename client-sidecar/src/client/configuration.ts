@@ -5,7 +5,7 @@ import type { ClientConfig, ClientEgress } from "@egress-nat/founat";
 import { target } from "../gateways/targets.ts";
 import type { EgressFacts, EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
-import { type ClientRecord, type EgressPolicy, RecordedEgress } from "../records/schema.ts";
+import { type ClientRecord, RecordedEgress } from "../records/schema.ts";
 
 /** What is kept of an Egress with each of its clients, for the time when the Egress is gone, or not understood. */
 export function recordEgress({ metadata: { namespace, name }, spec }: EgressFacts): RecordedEgress {
@@ -39,22 +39,17 @@ function clientEgress(podNamespace: string, recorded: RecordedEgress, view: Egre
   const isAllowed = egress !== undefined && namespaceTest(egress)(podNamespace);
   const serviceIPs = isAllowed ? (egress.status?.serviceIPs ?? []) : [];
   const gateways = isAllowed ? view.gateways(recorded) : [];
+  const policy = lastKnown(recorded, view);
   return {
     name: egressKey(recorded),
-    ...dataPathOf(lastKnown(recorded, view)),
+    destinations: policy.destinations,
+    excluded: policy.excludedDestinations,
+    originatingOnly: policy.originatingOnly,
+    sourcePortAuto: policy.fouSourcePortAuto,
     gateways: [target(serviceIPs, gateways)],
     peers: [...new Set([...serviceIPs, ...gateways.flatMap(({ addresses }) => addresses)])].sort(),
     port: FOU_PORT,
   };
-}
-
-function dataPathOf({
-  destinations,
-  excludedDestinations: excluded,
-  originatingOnly,
-  fouSourcePortAuto: sourcePortAuto,
-}: EgressPolicy): Pick<ClientEgress, "destinations" | "excluded" | "originatingOnly" | "sourcePortAuto"> {
-  return { destinations, excluded, originatingOnly, sourcePortAuto };
 }
 
 /** The Egresses of a client that its namespace may not use (any more), as people name them. */

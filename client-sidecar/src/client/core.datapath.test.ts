@@ -11,7 +11,6 @@ import type { EgressView } from "../gateways/view.ts";
 import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
 import type { EgressReference } from "../records/schema.ts";
-import { Tombstones } from "../records/tombstones.ts";
 import { agentMetrics } from "../testing/agent-metrics.ts";
 import { egress } from "../testing/egress.ts";
 import { locationsIn } from "../testing/locations.ts";
@@ -49,9 +48,8 @@ const kernelOf = (netns: string) =>
   );
 const clientIn = (netns: string) => new Client({ kernel: kernelOf(netns), logger });
 
-const state = new NodeState(locationsIn(folder));
-const registry = new ClientRegistry(state, logger);
-const tombstones = new Tombstones(state, logger);
+const state = new NodeState(locationsIn(folder), logger);
+const registry = new ClientRegistry(state);
 const gateway = new Gateway(
   { port: FOU_PORT, sourcePortAuto: false, destinations: NAT.spec.destinations, excluded: CLUSTER_RANGES },
   { kernel: kernelOf("gateway"), logger },
@@ -82,7 +80,7 @@ const networks = {
 } satisfies Partial<PodNetworks>;
 
 const events: string[] = [];
-const withdrawals = new Withdrawals({ tombstones, registry, slices, view, ask, logger });
+const withdrawals = new Withdrawals({ state, registry, slices, view, ask, logger });
 const leftovers = new Leftovers({ registry, networks, logger });
 const lives = livesOf({ registry, networks, leftovers, withdrawals, logger });
 const adder = new Adder({
@@ -168,7 +166,7 @@ test("a client is made, uses its gateway, and ends, with neither CNI nor socket 
   await lives.happened("deleted", record);
   expect(await seenAs("ipv4")).not.toBe(GATEWAY.ipv4);
   await machine.run("ip -n pod link del eth0");
-  await expect.poll(() => tombstones.addresses(), { timeout: 60_000 }).toEqual([]);
+  await expect.poll(() => state.tombstones(), { timeout: 60_000 }).toEqual([]);
   await expect
     .poll(() => machine.run("ip -n pod rule; ip -n pod -6 rule; ip netns exec pod nft list ruleset"), {
       timeout: 60_000,

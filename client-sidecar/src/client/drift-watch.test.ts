@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { parseRecordId } from "../records/record-id.ts";
 import type { ClientRecord } from "../records/schema.ts";
 import { agentMetrics } from "../testing/agent-metrics.ts";
 import { clientRecord } from "../testing/client-record.ts";
@@ -32,7 +31,8 @@ beforeEach(() => {
     registry: { values: () => clients },
     networks,
     reapplier: {
-      reapply: (id) => looks.push({ client: parseRecordId(id).containerId, at: Date.now() }),
+      reapply: (found) =>
+        looks.push(...found.map(({ containerId }) => ({ client: containerId, at: Date.now() }))),
       get isIdle() {
         return isIdle;
       },

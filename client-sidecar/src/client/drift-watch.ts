@@ -6,7 +6,6 @@
 import type { NetnsWatch, Refusals } from "@egress-nat/founat";
 import { Backoff, done, type Outcome, pause, requeueAfter, WorkQueue } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
-import { recordId } from "../records/record-id.ts";
 import type { Attachment, ClientRecord } from "../records/schema.ts";
 import type { ClientMetrics } from "./metrics.ts";
 import type { PodNetworks } from "./networks.ts";
@@ -163,7 +162,7 @@ export class DriftWatch {
       return requeueAfter(PACE_MS);
     }
     this.#looks.set(netns, { lookedAt: now });
-    for (const client of clients) reapplier.reapply(recordId(client));
+    reapplier.reapply(clients);
     await pause(PACE_MS, signal);
     return done;
   }

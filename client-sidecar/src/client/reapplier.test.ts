@@ -43,7 +43,7 @@ beforeEach(() => {
   events = [];
   metrics = new Registry();
   clusterRanges = ["10.96.0.0/16"];
-  registry = new ClientRegistry(new NodeState(locationsIn(folder)), logger);
+  registry = new ClientRegistry(new NodeState(locationsIn(folder), logger));
   registry.add(record);
   const view = {
     egress: () => undefined,
@@ -78,7 +78,7 @@ async function minuteLater(): Promise<void> {
 }
 
 async function look(): Promise<void> {
-  reapplier.reapply(recordId(record));
+  reapplier.reapply([record]);
   await vi.waitFor(() => expect(reapplier.isIdle).toBe(true));
 }
 
@@ -170,7 +170,7 @@ test("what goes on to fail is told of in an event, once until it is done", async
   );
   for (const told of [[failed], [failed, failed]]) {
     networks.failure = new Error("no such device");
-    reapplier.reapply(recordId(record));
+    reapplier.reapply([record]);
     await minuteLater();
     expect(events).toEqual(told);
     networks.failure = undefined;
@@ -181,7 +181,7 @@ test("what goes on to fail is told of in an event, once until it is done", async
 
 test("what fails as long as a pod takes to end is not", async () => {
   networks.failure = new Error("no such device");
-  reapplier.reapply(recordId(record));
+  reapplier.reapply([record]);
   await vi.advanceTimersByTimeAsync(5_000);
   registry.bury(recordId(record));
   await minuteLater();
@@ -195,9 +195,9 @@ test("clients whose commands hang, as many as are looked at in a time, hold up n
   stuck = new Set(others.map(({ netns }) => netns));
   for (const other of others) {
     registry.add(other);
-    reapplier.reapply(recordId(other));
+    reapplier.reapply([other]);
   }
-  reapplier.reapply(recordId(record));
+  reapplier.reapply([record]);
   await vi.waitFor(() => expect([...networks.applied.keys()]).toEqual([record.netns]), { timeout: 5_000 });
   stuck = new Set();
   await vi.waitFor(() => expect(networks.applied.size).toBe(5), { timeout: 5_000 });

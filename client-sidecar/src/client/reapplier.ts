@@ -6,7 +6,7 @@ import { done, type Outcome, pause, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { EgressView } from "../gateways/view.ts";
 import { recordId } from "../records/record-id.ts";
-import type { ClientRecord, EgressReference } from "../records/schema.ts";
+import type { Attachment, ClientRecord } from "../records/schema.ts";
 import { clientConfig, lastKnown, refusedEgresses } from "./configuration.ts";
 import type { Lives } from "./lives.ts";
 import type { ClientMetrics } from "./metrics.ts";
@@ -72,17 +72,8 @@ export class Reapplier {
     return this.#queue.depth + this.#queue.active === 0;
   }
 
-  /** @param id of the client's record */
-  reapply(id: string): void {
-    this.#queue.add(id);
-  }
-
-  reapplyAll(): void {
-    for (const record of this.#options.registry.values()) this.#queue.add(recordId(record));
-  }
-
-  reapplyClientsOf(reference: EgressReference): void {
-    for (const record of this.#options.registry.ofEgress(reference)) this.#queue.add(recordId(record));
+  reapply(clients: readonly Attachment[]): void {
+    for (const client of clients) this.#queue.add(recordId(client));
   }
 
   /** Runs until the signal is aborted. */

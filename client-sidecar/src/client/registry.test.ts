@@ -5,7 +5,6 @@ import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
-import { Tombstones } from "../records/tombstones.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { locationsIn } from "../testing/locations.ts";
 import { ClientRegistry } from "./registry.ts";
@@ -17,17 +16,15 @@ const OFFICE = { namespace: "internet", name: "office" };
 
 let folder: string;
 let state: NodeState;
-let tombstones: Tombstones;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-registry-"));
-  state = new NodeState(locationsIn(folder));
-  tombstones = new Tombstones(state, logger);
+  state = new NodeState(locationsIn(folder), logger);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
 function loaded(): ClientRegistry {
-  const registry = new ClientRegistry(state, logger);
+  const registry = new ClientRegistry(state);
   registry.load();
   return registry;
 }
@@ -52,23 +49,23 @@ describe("the records of clients", () => {
     state.removeRecord(ID);
     registry.update(clientRecord({ egresses: [] }));
     registry.forgetBuried(ID);
-    expect(registry.size).toBe(0);
-    expect(tombstones.addresses()).toEqual(["10.244.0.5"]);
+    expect(registry.values()).toHaveLength(0);
+    expect(state.tombstones()).toEqual(["10.244.0.5"]);
   });
 
   it.each(["{", "{}", '{"containerId":1}'])("are dropped when they hold %s", (content) => {
     loaded().add(clientRecord());
     const { runDirectory } = locationsIn(folder);
     writeFileSync(join(runDirectory, `clients/${ID}.json`), content);
-    expect(loaded().size).toBe(0);
+    expect(loaded().values()).toHaveLength(0);
     expect(readdirSync(join(runDirectory, "clients"))).toEqual([]);
-    expect(tombstones.addresses()).toEqual(["10.244.0.5"]);
+    expect(state.tombstones()).toEqual(["10.244.0.5"]);
   });
 
   it("are not taken from a file that was being written when its writer was killed", () => {
     loaded().add(clientRecord());
     writeFileSync(join(locationsIn(folder).runDirectory, "clients/.other.json.77"), '{"half":');
-    expect(loaded().size).toBe(1);
+    expect(loaded().values()).toHaveLength(1);
   });
 });
 
@@ -90,7 +87,7 @@ describe("what the version before has left, named for containers alone,", () => 
     const registry = loaded();
     expect(registry.values()).toEqual([record]);
     expect(registry.ofEgress(NAT)).toEqual([record]);
-    expect(tombstones.addresses()).toEqual([]);
+    expect(state.tombstones()).toEqual([]);
   });
 
   it("are kept up to date, over the next restart as well", () => {
@@ -101,8 +98,8 @@ describe("what the version before has left, named for containers alone,", () => 
 
   it("end as any others do", () => {
     loaded().bury("c0ffee");
-    expect(loaded().size).toBe(0);
-    expect(tombstones.get("10.244.0.5")).toEqual({
+    expect(loaded().values()).toHaveLength(0);
+    expect(state.tombstone("10.244.0.5")).toEqual({
       address: "10.244.0.5",
       record: "c0ffee",
       egresses: [NAT],
@@ -116,22 +113,22 @@ describe("the addresses of a client", () => {
   it("are held from its beginning, and are no tombstones while it is there", () => {
     loaded().add(clientRecord({ addresses }));
     expect(state.trustedAddresses()).toEqual(addresses);
-    expect(tombstones.addresses()).toEqual([]);
+    expect(state.tombstones()).toEqual([]);
   });
 
   it("become tombstones when it ends", () => {
     loaded().add(clientRecord({ addresses }));
     loaded().bury(ID);
-    expect(tombstones.addresses()).toEqual(addresses);
-    expect(tombstones.get("10.244.0.5")).toMatchObject({ egresses: [NAT] });
-    expect(loaded().size).toBe(0);
+    expect(state.tombstones()).toEqual(addresses);
+    expect(state.tombstone("10.244.0.5")).toMatchObject({ egresses: [NAT] });
+    expect(loaded().values()).toHaveLength(0);
   });
 
   it("are tombstones after a reboot, which no pod outlives", () => {
     loaded().add(clientRecord({ addresses }));
     reboot();
-    expect(loaded().size).toBe(0);
-    expect(tombstones.addresses()).toEqual(addresses);
+    expect(loaded().values()).toHaveLength(0);
+    expect(state.tombstones()).toEqual(addresses);
   });
 
   it("are held again when somebody has removed their files", () => {
@@ -146,14 +143,14 @@ describe("a tombstone", () => {
   it("keeps its Egresses when a slice tells of others", () => {
     loaded().add(clientRecord());
     loaded().bury(ID);
-    tombstones.add("10.244.0.5", [NAT, OFFICE]);
-    expect(tombstones.get("10.244.0.5")?.egresses).toEqual([NAT, OFFICE]);
+    state.addTombstone("10.244.0.5", [NAT, OFFICE]);
+    expect(state.tombstone("10.244.0.5")?.egresses).toEqual([NAT, OFFICE]);
   });
 
   it("of an address that only a slice tells of belongs to no container", () => {
-    tombstones.add("10.244.0.9", [OFFICE]);
-    expect(tombstones.get("10.244.0.9")).toEqual({ address: "10.244.0.9", egresses: [OFFICE] });
-    tombstones.remove("10.244.0.9");
-    expect(tombstones.addresses()).toEqual([]);
+    state.addTombstone("10.244.0.9", [OFFICE]);
+    expect(state.tombstone("10.244.0.9")).toEqual({ address: "10.244.0.9", egresses: [OFFICE] });
+    state.removeTrusted("10.244.0.9");
+    expect(state.tombstones()).toEqual([]);
   });
 });

@@ -1,33 +1,26 @@
 /** The clients of this node: in memory for speed, in files for the next start of the agent. */
 
-import type { Logger } from "@egress-nat/program";
 import { egressKey } from "../records/egress-key.ts";
 import type { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
-import { ClientRecord, type EgressReference } from "../records/schema.ts";
+import { byAge, type ClientRecord, type EgressReference } from "../records/schema.ts";
 import type { Phase } from "./life.ts";
 
 /** Every change is in a file before it is here: whoever dies in between has told nobody yet. */
 export class ClientRegistry {
   readonly #state: NodeState;
-  readonly #logger: Logger;
   readonly #records = new Map<string, ClientRecord>();
   /** Ids of those that pods still wait for. */
   readonly #adding = new Set<string>();
 
-  constructor(state: NodeState, logger: Logger) {
+  constructor(state: NodeState) {
     this.#state = state;
-    this.#logger = logger;
-  }
-
-  get size(): number {
-    return this.#records.size;
   }
 
   /** Reads the files. A client of which somebody has removed the addresses' files has them again. */
   load(): void {
     for (const id of this.#state.recordIds()) {
-      const record = this.#read(id);
+      const record = this.#state.readClient(id);
       if (record === undefined) this.#state.removeRecord(id);
       else {
         this.#trust(record);
@@ -52,12 +45,7 @@ export class ClientRegistry {
 
   phase(record: ClientRecord): Phase {
     if (!this.holds(record)) return "leaving";
-    return this.isAdding(recordId(record)) ? "adding" : "running";
-  }
-
-  /** @param id of the client's record */
-  isAdding(id: string): boolean {
-    return this.#adding.has(id);
+    return this.#adding.has(recordId(record)) ? "adding" : "running";
   }
 
   /** Puts a client that is held into another phase. */
@@ -76,11 +64,6 @@ export class ClientRegistry {
     const inside = all.filter((record) => record.netns === netns).sort(byAge);
     const last = inside.at(-1);
     return inside.find(({ containerId }) => containerId === last?.containerId);
-  }
-
-  /** The clients that one container is, by all of its networks. */
-  ofContainer(containerId: string): readonly ClientRecord[] {
-    return this.values().filter((record) => record.containerId === containerId);
   }
 
   values(): readonly ClientRecord[] {
@@ -127,18 +110,4 @@ export class ClientRegistry {
       if (!this.#state.isTrusted(address)) this.#state.writeTrusted({ address, record, egresses });
     }
   }
-
-  #read(id: string): ClientRecord | undefined {
-    try {
-      return ClientRecord.parse(this.#state.readRecord(id));
-    } catch (err) {
-      // Its slice entries have no record then, and are withdrawn as those of any other pod that is gone.
-      this.#logger.error({ err, record: id }, "cannot read the record of a client, dropping it");
-      return undefined;
-    }
-  }
-}
-
-function byAge(a: ClientRecord, b: ClientRecord): number {
-  return Date.parse(a.addedAt) - Date.parse(b.addedAt);
 }

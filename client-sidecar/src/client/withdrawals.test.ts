@@ -7,7 +7,6 @@ import type { Answer } from "../gateways/health.ts";
 import type { Gateway } from "../gateways/view.ts";
 import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
-import { Tombstones } from "../records/tombstones.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { locationsIn } from "../testing/locations.ts";
 import { ClientRegistry } from "./registry.ts";
@@ -22,7 +21,6 @@ const logger = createLogger({ name: "test", level: "silent" });
 let folder: string;
 let state: NodeState;
 let registry: ClientRegistry;
-let tombstones: Tombstones;
 let gateways: Gateway[];
 let knowsGateways: boolean;
 let answer: Answer;
@@ -34,12 +32,11 @@ let withdrawals: Withdrawals;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-withdrawals-"));
-  state = new NodeState(locationsIn(folder));
-  registry = new ClientRegistry(state, logger);
-  tombstones = new Tombstones(state, logger);
+  state = new NodeState(locationsIn(folder), logger);
+  registry = new ClientRegistry(state);
   [gateways, knowsGateways, answer, written] = [[GATEWAY], true, "silent", []];
   withdrawals = new Withdrawals({
-    ...{ tombstones, registry, logger },
+    ...{ state, registry, logger },
     slices: {
       write: async () => {
         written.push(registry.values().map(({ containerId }) => containerId));
@@ -74,7 +71,7 @@ describe("the address of a client that has ended", () => {
       address: ADDRESS,
       err: { message: "gateways may still trust it: internet/nat-1" },
     });
-    expect(tombstones.addresses()).toEqual([ADDRESS]);
+    expect(state.tombstones()).toEqual([ADDRESS]);
     answer = "applied";
     await vi.waitFor(() => expect(state.isTrusted(ADDRESS)).toBe(false), EVENTUALLY);
   });

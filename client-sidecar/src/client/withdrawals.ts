@@ -6,8 +6,8 @@ import { holders } from "../gateways/acknowledgement.ts";
 import type { Ask } from "../gateways/health.ts";
 import type { EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
+import type { NodeState } from "../records/node-state.ts";
 import type { EgressReference } from "../records/schema.ts";
-import type { Tombstones } from "../records/tombstones.ts";
 import type { Slices } from "./announcement.ts";
 import type { ClientRegistry } from "./registry.ts";
 
@@ -18,7 +18,7 @@ const ATTEMPT_MS = 1_000;
 const FAILURES_TO_WARN_OF = 3;
 
 export interface WithdrawalsOptions {
-  readonly tombstones: Pick<Tombstones, "addresses" | "get" | "remove">;
+  readonly state: Pick<NodeState, "tombstones" | "tombstone" | "removeTrusted">;
   readonly registry: Pick<ClientRegistry, "forgetBuried">;
   readonly slices: Slices;
   readonly view: Pick<EgressView, "gateways" | "knowsGateways">;
@@ -55,7 +55,7 @@ export class Withdrawals {
 
   /** Looks for tombstones: also for those that the CNI plugin has made while the agent was not there, or hung. */
   scan(): void {
-    for (const address of this.#options.tombstones.addresses()) this.#queue.add(address);
+    for (const address of this.#options.state.tombstones()) this.#queue.add(address);
   }
 
   /** Runs until the signal is aborted. */
@@ -67,13 +67,13 @@ export class Withdrawals {
   async withdraw(addresses: readonly string[], patienceMs: number): Promise<void> {
     for (const address of addresses) this.#queue.add(address);
     const until = AbortSignal.timeout(patienceMs);
-    const isBuried = () => addresses.some((address) => this.#options.tombstones.get(address) !== undefined);
+    const isBuried = () => addresses.some((address) => this.#options.state.tombstone(address) !== undefined);
     while (isBuried() && (await pause(POLL_MS, until)));
   }
 
   async #work(address: string, signal: AbortSignal): Promise<Outcome> {
-    const { tombstones, registry, logger } = this.#options;
-    const tombstone = tombstones.get(address);
+    const { state, registry, logger } = this.#options;
+    const tombstone = state.tombstone(address);
     if (tombstone === undefined) return done;
     // A client that only the agent's memory holds would be written into the slice that is to let go of it.
     if (tombstone.record !== undefined) registry.forgetBuried(tombstone.record);
@@ -81,7 +81,7 @@ export class Withdrawals {
     const held = await Promise.all(tombstone.egresses.map((egress) => this.#holders(egress, until)));
     const names = [...new Set(held.flat())];
     if (names.length > 0) throw new StillTrusted(names);
-    tombstones.remove(address);
+    state.removeTrusted(address);
     logger.debug({ address }, "address is free");
     return done;
   }

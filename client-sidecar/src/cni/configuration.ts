@@ -58,10 +58,7 @@ export function networkName(configuration: JsonObject): string {
  * @returns the result in the version of the configuration, and the pod's addresses in it
  * @throws CniError 7 when prevResult is missing or malformed, 1 when it is of a version that is not supported
  */
-export function previousResult(configuration: JsonObject): {
-  readonly value: JsonObject;
-  readonly addresses: readonly string[];
-} {
+export function previousResult(configuration: JsonObject) {
   const value = configuration.prevResult;
   if (!isObject(value)) {
     throw new CniError(
@@ -109,18 +106,16 @@ export function validAttachments(
   const key = "cni.dev/valid-attachments";
   // Go writes a list that was never made as null: a network without attachments.
   const list = configuration[key] === null ? [] : configuration[key];
-  if (Array.isArray(list)) {
-    const attachments = list.map((entry) => {
-      const { containerID: containerId, ifname } = isObject(entry) ? entry : {};
-      return typeof containerId === "string" && typeof ifname === "string"
-        ? { containerId, ifname }
-        : undefined;
-    });
-    if (attachments.every((attachment) => attachment !== undefined)) return attachments;
+  if (Array.isArray(list) && list.every(isAttachment)) {
+    return list.map(({ containerID, ifname }) => ({ containerId: containerID, ifname }));
   }
   throw new CniError(
     CniErrorCode.invalidConfiguration,
     `${key} is missing from the network configuration, or malformed`,
     'each entry needs "containerID" and "ifname"',
   );
+}
+
+function isAttachment(entry: unknown): entry is { readonly containerID: string; readonly ifname: string } {
+  return isObject(entry) && typeof entry.containerID === "string" && typeof entry.ifname === "string";
 }

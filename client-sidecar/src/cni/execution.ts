@@ -9,12 +9,6 @@ import type { JsonObject } from "./json.ts";
 import { Plugin } from "./plugin.ts";
 import { CURRENT_VERSION } from "./version.ts";
 
-/** What the runtime sees of one execution. */
-interface Outcome {
-  readonly exitCode: 0 | 1;
-  readonly stdout: string;
-}
-
 /**
  * Reads, runs the plugin, writes and ends the process.
  *
@@ -26,15 +20,16 @@ export function execute(locations: StateLocations = NODE_LOCATIONS): void {
   host.exit(exitCode);
 }
 
-function outcome(locations: StateLocations): Outcome {
+/** What the runtime sees of one execution. */
+function outcome(locations: StateLocations) {
   let version: string = CURRENT_VERSION;
   try {
     const stdin = readStdin();
-    const command = parseCommand(host.environment);
+    const command = parseCommand();
     const configuration = readConfiguration(command, stdin);
     const stated = configuration.cniVersion;
     if (typeof stated === "string") version = stated;
-    const result = new Plugin(host.environment, configuration, locations).run(command);
+    const result = new Plugin(configuration, locations).run(command);
     return { exitCode: 0, stdout: result === undefined ? "" : `${JSON.stringify(result)}\n` };
   } catch (error) {
     return { exitCode: 1, stdout: `${JSON.stringify(errorResult(error, version))}\n` };

@@ -4,6 +4,7 @@ import type { Files } from "../records/state-folder.ts";
 
 /** Where a function fails, it throws an Error that says what failed, and why. */
 interface Host extends Files {
+  /** `CNI_*` variables, as the container runtime sets them. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** @returns all of it; what is no UTF-8 is replaced */
   readStdin(): string;

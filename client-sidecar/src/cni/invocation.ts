@@ -2,13 +2,11 @@
 
 import type { PodReference } from "../client/pod.ts";
 import { CniError, CniErrorCode } from "./error.ts";
+import { host } from "./host.ts";
 import { isName, NAME_RULE } from "./name.ts";
 
 const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"] as const;
 export type Command = (typeof COMMANDS)[number];
-
-/** `CNI_*` variables, as the container runtime sets them. */
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Kernel: IFNAMSIZ, with the terminating zero. */
 const MAX_IFNAME_LENGTH = 15;
@@ -16,8 +14,8 @@ const MAX_IFNAME_LENGTH = 15;
 /**
  * @throws CniError 4 when CNI_COMMAND is missing or not known
  */
-export function parseCommand(environment: Environment): Command {
-  const text = environment.CNI_COMMAND ?? "";
+export function parseCommand(): Command {
+  const text = host.environment.CNI_COMMAND ?? "";
   const command = COMMANDS.find((known) => known === text);
   if (command !== undefined) return command;
   throw new CniError(
@@ -28,31 +26,26 @@ export function parseCommand(environment: Environment): Command {
 }
 
 /** @throws CniError 4 when CNI_CONTAINERID is missing or malformed; the id is used as a file's name */
-export function parseContainerId(environment: Environment): string {
-  return parameter(environment, "CNI_CONTAINERID", isName, NAME_RULE);
+export function parseContainerId(): string {
+  return parameter("CNI_CONTAINERID", isName, NAME_RULE);
 }
 
 /** @throws CniError 4 when CNI_IFNAME is missing or is no name of an interface */
-export function parseIfname(environment: Environment): string {
+export function parseIfname(): string {
   const rule = `it must be the name of an interface, at most ${MAX_IFNAME_LENGTH} characters`;
   const isIfname = (name: string) =>
     /^[^\s/:]+$/.test(name) && name.length <= MAX_IFNAME_LENGTH && name !== "." && name !== "..";
-  return parameter(environment, "CNI_IFNAME", isIfname, rule);
+  return parameter("CNI_IFNAME", isIfname, rule);
 }
 
 /** @throws CniError 4 when CNI_NETNS is missing or not absolute */
-export function parseNetns(environment: Environment): string {
+export function parseNetns(): string {
   const rule = "it must be the absolute path of a network namespace";
-  return parameter(environment, "CNI_NETNS", (path) => path.startsWith("/"), rule);
+  return parameter("CNI_NETNS", (path) => path.startsWith("/"), rule);
 }
 
-function parameter(
-  environment: Environment,
-  name: string,
-  isValid: (text: string) => boolean,
-  rule: string,
-): string {
-  const text = environment[name] ?? "";
+function parameter(name: string, isValid: (text: string) => boolean, rule: string): string {
+  const text = host.environment[name] ?? "";
   if (isValid(text)) return text;
   throw new CniError(CniErrorCode.invalidEnvironment, `${name} is "${text}"; ${rule}`);
 }
@@ -60,8 +53,8 @@ function parameter(
 /**
  * @throws CniError 4 when CNI_PATH is missing, which GC must have
  */
-export function assertPath(environment: Environment): void {
-  if ((environment.CNI_PATH ?? "") !== "") return;
+export function assertPath(): void {
+  if ((host.environment.CNI_PATH ?? "") !== "") return;
   throw new CniError(
     CniErrorCode.invalidEnvironment,
     "CNI_PATH is missing; it must list the folders of the node's CNI plugins",
@@ -73,8 +66,8 @@ export function assertPath(environment: Environment): void {
  *
  * @returns undefined where the container is no Kubernetes pod
  */
-export function parsePod(environment: Environment): PodReference | undefined {
-  const pairs = (environment.CNI_ARGS ?? "").split(";").map((pair) => {
+export function parsePod(): PodReference | undefined {
+  const pairs = (host.environment.CNI_ARGS ?? "").split(";").map((pair) => {
     const at = pair.indexOf("=");
     return [pair.slice(0, at), pair.slice(at + 1)] as const;
   });

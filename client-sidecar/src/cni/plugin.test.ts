@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { canonicalAddress } from "@egress-nat/addresses";
+import { createLogger } from "@egress-nat/program";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { NodeState } from "../records/node-state.ts";
@@ -12,6 +13,8 @@ import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeAgent } from "../testing/fake-agent.ts";
 import { locationsIn } from "../testing/locations.ts";
 import type { AgentReply } from "./protocol.ts";
+
+const logger = createLogger({ name: "test", level: "silent" });
 
 const CAPABILITY = "io.kubernetes.cri.pod-annotations";
 const CLIENT = { "egress.coil.cybozu.com/internet": "nat" };
@@ -56,7 +59,7 @@ afterAll(() => plugin.remove());
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-cni-"));
-  state = new NodeState(locationsIn(folder));
+  state = new NodeState(locationsIn(folder), logger);
   mkdirSync(locationsIn(folder).runDirectory);
 });
 

@@ -22,7 +22,6 @@ import { host } from "./host.ts";
 import {
   assertPath,
   type Command,
-  type Environment,
   parseContainerId,
   parseIfname,
   parseNetns,
@@ -44,18 +43,15 @@ const MENTION_TIMEOUT_MS = 500;
 
 /** One execution, by the CNI specification 1.1 (https://www.cni.dev/docs/spec/). */
 export class Plugin {
-  readonly #environment: Environment;
   readonly #configuration: JsonObject;
   readonly #state: StateFolder;
   readonly #socketPath: string;
 
   /**
-   * @param environment the CNI_* variables
    * @param configuration of the network; DEL needs nothing from it but the network's name, where it is there
    * @param locations of the state shared with the agent, and of the agent's socket
    */
-  constructor(environment: Environment, configuration: JsonObject, locations: StateLocations) {
-    this.#environment = environment;
+  constructor(configuration: JsonObject, locations: StateLocations) {
     this.#configuration = configuration;
     this.#state = new StateFolder(locations, host);
     this.#socketPath = `${locations.runDirectory}${AGENT_SOCKET.slice(RUN_DIRECTORY.length)}`;
@@ -79,7 +75,7 @@ export class Plugin {
       case "CHECK":
         return this.#check();
       case "GC":
-        assertPath(this.#environment);
+        assertPath();
         return this.#collectGarbage(network);
       case "STATUS":
         return this.#status();
@@ -87,11 +83,11 @@ export class Plugin {
   }
 
   #add(network: string): JsonObject {
-    const containerId = parseContainerId(this.#environment);
-    const netns = parseNetns(this.#environment);
-    const ifname = parseIfname(this.#environment);
+    const containerId = parseContainerId();
+    const netns = parseNetns();
+    const ifname = parseIfname();
     const { value, addresses } = previousResult(this.#configuration);
-    const pod = parsePod(this.#environment);
+    const pod = parsePod();
     const annotations = podAnnotations(this.#configuration);
     const held = heldAddress(this.#state, { network, containerId, ifname }, addresses);
     if (held !== undefined) throw cniErrorOf(new ClientError(held));
@@ -121,7 +117,7 @@ export class Plugin {
     const keys = Object.keys(annotations).filter(isLookalike);
     if (pod === undefined || keys.length === 0) return;
     try {
-      this.#call({ operation: "mention", pod, keys }, MENTION_TIMEOUT_MS);
+      callAgent(this.#socketPath, { operation: "mention", pod, keys }, MENTION_TIMEOUT_MS);
     } catch {
       // It will be told of the next such pod.
     }
@@ -131,7 +127,7 @@ export class Plugin {
   #end(records: readonly string[]): undefined {
     if (records.length === 0) return;
     try {
-      this.#call({ operation: "delete", records }, DELETE_TIMEOUT_MS);
+      callAgent(this.#socketPath, { operation: "delete", records }, DELETE_TIMEOUT_MS);
     } catch {
       this.#remove(records);
     }
@@ -151,7 +147,7 @@ export class Plugin {
   }
 
   #check(): undefined {
-    const netns = parseNetns(this.#environment);
+    const netns = parseNetns();
     const { addresses } = previousResult(this.#configuration);
     const records = this.#records();
     if (!host.exists(netns)) {
@@ -209,16 +205,16 @@ export class Plugin {
 
   /** Of the attachment that DEL or CHECK names. A configuration that names no network excludes none. */
   #records(): readonly string[] {
-    const containerId = parseContainerId(this.#environment);
-    const ifname = parseIfname(this.#environment);
+    const containerId = parseContainerId();
+    const ifname = parseIfname();
     const { name: network } = this.#configuration;
     const named = { containerId, ifname, ...(typeof network === "string" && { network }) };
-    return this.#state.recordIdsOf(containerId).filter((id) => mayBeSame(this.#state.attachment(id), named));
+    return this.#state.recordIds().filter((id) => mayBeSame(this.#state.attachment(id), named));
   }
 
   #ask(request: AgentRequest, timeoutMs: number, why: string): void {
     try {
-      this.#call(request, timeoutMs);
+      callAgent(this.#socketPath, request, timeoutMs);
     } catch (error) {
       if (error instanceof CniError) throw error;
       throw new CniError(
@@ -228,10 +224,6 @@ export class Plugin {
         { cause: error },
       );
     }
-  }
-
-  #call(request: AgentRequest, timeoutMs: number): void {
-    callAgent(this.#socketPath, request, timeoutMs);
   }
 }
 

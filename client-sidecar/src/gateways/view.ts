@@ -1,6 +1,7 @@
 /** What the client side knows of Egresses, their gateways and the cluster. */
 
 import { EgressSpec, EgressStatus, type InvalidEgress, ObjectHead, orInvalid } from "@egress-nat/crds";
+import type { Endpoint } from "@egress-nat/kube";
 import { z } from "zod";
 import { type EgressReference, POLICY_FIELDS } from "../records/schema.ts";
 
@@ -22,12 +23,7 @@ export type StoredEgress = EgressFacts | InvalidEgress;
 
 export const parseStoredEgress: (raw: unknown) => StoredEgress = orInvalid(EgressFacts);
 
-export interface Gateway {
-  readonly name: string;
-  readonly addresses: readonly string[];
-  readonly ready: boolean;
-  readonly serving: boolean;
-}
+export type Gateway = Pick<Endpoint, "name" | "addresses" | "ready" | "serving">;
 
 export interface EgressView {
   egress(reference: EgressReference): StoredEgress | undefined;

@@ -31,7 +31,6 @@ import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
 import type { PodEvent } from "../client/pod.ts";
 import { NodeState } from "../records/node-state.ts";
-import { Tombstones } from "../records/tombstones.ts";
 import { addRequest } from "../testing/add-request.ts";
 import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeGateways } from "../testing/fake-gateways.ts";
@@ -52,7 +51,6 @@ let slices: ResourceClient<EgressClientSlice>;
 let plugin: CompiledPlugin;
 let folder: string;
 let state: NodeState;
-let tombstones: Tombstones;
 let namespace: string;
 let gateways: FakeGateways;
 let networks: FakeNetworks;
@@ -75,8 +73,7 @@ afterAll(() => {
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-agent-"));
   mkdirSync(join(folder, "netns"));
-  state = new NodeState(locationsIn(folder));
-  tombstones = new Tombstones(state, logger);
+  state = new NodeState(locationsIn(folder), logger);
   namespace = `agent-${Math.random().toString(36).slice(2, 10)}`;
   await create(NAMESPACE_RESOURCE, { metadata: { name: namespace } });
   await create(CONFIG_MAP_RESOURCE, {
@@ -242,7 +239,7 @@ describe("a client's ADD", () => {
     );
     expect(await run("ADD", "c2", {})).toMatchObject({ exitCode: 1, result: { code: 11 } });
     gateways.setStuck(OTHER_GATEWAY, false);
-    await eventually(() => expect(tombstones.addresses()).toEqual([]));
+    await eventually(() => expect(state.tombstones()).toEqual([]));
     expect(await run("ADD", "c2", {})).toMatchObject({ exitCode: 0 });
   });
 
@@ -255,7 +252,7 @@ describe("a client's ADD", () => {
       result: { msg: expect.stringMatching(/no such device/) },
     });
     await eventually(async () => expect(await sliceAddresses("nat")).toEqual([]));
-    await eventually(() => expect(tombstones.addresses()).toEqual([]));
+    await eventually(() => expect(state.tombstones()).toEqual([]));
   });
 
   it("says on a pod that an annotation was meant for it, by the look of its key, and starts it as no client", async () => {
@@ -353,7 +350,7 @@ describe("a client's DEL", () => {
     await Promise.all([add("c1"), add("c2")]);
     expect((await run("DEL", "c1", annotations("nat"))).exitCode).toBe(0);
     expect(await sliceAddresses("nat")).toEqual([addressOf("c2"), "fd00:244::c2"]);
-    expect(tombstones.addresses()).toEqual([]);
+    expect(state.tombstones()).toEqual([]);
     await run("DEL", "c2", annotations("nat"));
     expect(await sliceAddresses("nat")).toEqual([]);
   });
@@ -364,9 +361,9 @@ describe("a client's DEL", () => {
     await add("c1");
     gateways.setStuck(GATEWAY, true);
     expect((await run("DEL", "c1", {})).exitCode).toBe(0);
-    expect(tombstones.addresses()).toEqual([addressOf("c1"), "fd00:244::c1"]);
+    expect(state.tombstones()).toEqual([addressOf("c1"), "fd00:244::c1"]);
     gateways.setStuck(GATEWAY, false);
-    await eventually(() => expect(tombstones.addresses()).toEqual([]));
+    await eventually(() => expect(state.tombstones()).toEqual([]));
   });
 
   it("while the agent is down is made good at its next start", async () => {
@@ -378,7 +375,7 @@ describe("a client's DEL", () => {
     expect(await run("ADD", "c1", {})).toMatchObject({ exitCode: 1, result: { code: 11 } });
     expect(await sliceAddresses("nat")).toContain(addressOf("c1"));
     await startAgent();
-    await eventually(() => expect(tombstones.addresses()).toEqual([]));
+    await eventually(() => expect(state.tombstones()).toEqual([]));
     expect((await run("ADD", "c1", {})).exitCode).toBe(0);
   });
 });
@@ -408,7 +405,7 @@ describe("a second network of a pod", () => {
     expect((await run("DEL", "c1", annotations("nat"), storage("c1"))).exitCode).toBe(0);
     expect(await sliceAddresses("nat")).toEqual(own);
     expect(await run("CHECK", "c1", annotations("nat"))).toMatchObject({ exitCode: 0 });
-    await eventually(() => expect(tombstones.addresses()).toEqual([]));
+    await eventually(() => expect(state.tombstones()).toEqual([]));
   });
 
   it("has a GC of its own", async () => {
@@ -440,7 +437,7 @@ describe("an upgrade of the agent", () => {
       }));
     }
     await startAgent();
-    expect(tombstones.addresses()).toEqual([]);
+    expect(state.tombstones()).toEqual([]);
     expect(await sliceAddresses("nat")).toEqual([addressOf("c1"), "fd00:244::c1"]);
     expect(await run("CHECK", "c1", annotations("nat"))).toMatchObject({ exitCode: 0 });
     expect((await run("DEL", "c1", annotations("nat"))).exitCode).toBe(0);
@@ -688,9 +685,9 @@ describe("a running client", () => {
     state.removeRecord("c1:eth0:pods");
     gateways.setStuck(GATEWAY, true);
     await startAgent();
-    await eventually(() => expect(tombstones.addresses()).toContain(addressOf("c1")));
+    await eventually(() => expect(state.tombstones()).toContain(addressOf("c1")));
     gateways.setStuck(GATEWAY, false);
-    await eventually(() => expect(tombstones.addresses()).toEqual([]));
+    await eventually(() => expect(state.tombstones()).toEqual([]));
     expect(await sliceAddresses("nat")).toEqual([]);
   });
 

@@ -19,9 +19,7 @@ import { ClientRegistry } from "../client/registry.ts";
 import { Withdrawals } from "../client/withdrawals.ts";
 import { askBy } from "../gateways/health.ts";
 import { NodeState } from "../records/node-state.ts";
-import { recordId } from "../records/record-id.ts";
 import { NODE_LOCATIONS, type StateLocations } from "../records/state-folder.ts";
-import { Tombstones } from "../records/tombstones.ts";
 import { egressOf, SliceKeeper } from "../slices/keeper.ts";
 import { SliceWriter } from "../slices/writer.ts";
 import { ClusterCache, type ClusterCacheOptions } from "./cluster-cache.ts";
@@ -80,7 +78,7 @@ export class Agent {
       logger,
     });
     await server.start();
-    logger.info({ clients: registry.size }, "serving the CNI plugin");
+    logger.info({ clients: registry.values().length }, "serving the CNI plugin");
     try {
       await Promise.all([this.#cache.run(signal), this.#work(signal)]);
     } finally {
@@ -97,7 +95,7 @@ export class Agent {
     this.#follow();
     this.#isStarted = true;
     this.#started.resolve();
-    this.#options.logger.info({ clients: registry.size }, "started");
+    this.#options.logger.info({ clients: registry.values().length }, "started");
     const running = [reapplier, driftWatch, keeper, withdrawals, leftovers].map((part) => part.run(signal));
     await Promise.all([...running, this.#sweep(signal)]);
   }
@@ -107,12 +105,12 @@ export class Agent {
     const { view, slices } = this.#cache;
     const { registry, reapplier, keeper } = this.#parts;
     view.onChange((reference) => {
-      reapplier.reapplyClientsOf(reference);
+      reapplier.reapply(registry.ofEgress(reference));
       keeper.inspect(reference);
     });
-    view.onClusterRanges(() => reapplier.reapplyAll());
+    view.onClusterRanges(() => reapplier.reapply(registry.values()));
     slices.onChange(({ object }) => keeper.inspect(egressOf(object)));
-    reapplier.reapplyAll();
+    reapplier.reapply(registry.values());
     const recorded = registry.values().flatMap(({ egresses }) => egresses);
     for (const reference of [...slices.list().map(egressOf), ...recorded]) keeper.inspect(reference);
   }
@@ -131,12 +129,11 @@ function partsOf(
 ) {
   const { transport, nodeName, networks, logger, recordEvent, acknowledgeDeadlineMs } = options;
   const { view } = cache;
-  const state = new NodeState(options.locations);
-  const registry = new ClientRegistry(state, logger);
-  const tombstones = new Tombstones(state, logger);
+  const state = new NodeState(options.locations, logger);
+  const registry = new ClientRegistry(state);
   const metrics: ClientMetrics = clientMetrics(options.metrics, {
-    clients: () => registry.size,
-    tombstones: () => tombstones.addresses().length,
+    clients: () => registry.values().length,
+    tombstones: () => state.tombstones().length,
     invalidEgresses: () => view.invalidEgresses,
     driftWatchUp: () => (driftWatch.check.ok ? 1 : 0),
   });
@@ -146,19 +143,19 @@ function partsOf(
     seen: (reference) => cache.slice(reference),
   });
   const ask = askBy(options.prober, options.heartbeatPort);
-  const withdrawals = new Withdrawals({ tombstones, registry, slices: writer, view, ask, logger });
+  const withdrawals = new Withdrawals({ state, registry, slices: writer, view, ask, logger });
   const leftovers = new Leftovers({ registry, networks, logger });
   const lives = livesOf({ registry, networks, leftovers, withdrawals, logger });
   const shared = { registry, view, networks, withdrawals, lives, recordEvent, metrics, logger };
   const reapplier = new Reapplier(shared);
   // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
-  const added = { values: () => registry.values().filter((one) => !registry.isAdding(recordId(one))) };
+  const added = { values: () => registry.values().filter((one) => registry.phase(one) !== "adding") };
   const driftWatch = new DriftWatch({ ...shared, registry: added, reapplier });
-  const keeper = new SliceKeeper({ tombstones, registry, writer, logger });
+  const keeper = new SliceKeeper({ state, registry, writer, logger });
   const adder = new Adder({
     ...{ ...shared, state, slices: writer, ask },
     lookUpPod: podLookup(transport),
-    reapply: (record) => reapplier.reapply(record),
+    reapply: (clients) => reapplier.reapply(clients),
     ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
   });
   const requests = new RequestHandler({ ...shared, adder, started });

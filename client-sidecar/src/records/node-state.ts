@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import type { Logger } from "@egress-nat/program";
 import { writeFileAtomically } from "./atomic-file.ts";
+import { egressKey } from "./egress-key.ts";
 import { recordId } from "./record-id.ts";
-import type { ClientRecord, TrustedAddress } from "./schema.ts";
+import { ClientRecord, type EgressReference, TrustedAddress } from "./schema.ts";
 import { type Files, StateFolder, type StateLocations } from "./state-folder.ts";
 
 const FILES: Files = {
@@ -11,19 +13,28 @@ const FILES: Files = {
   remove: (path) => rmSync(path, { force: true }),
 };
 
-/** The state as the node agent has it, which alone writes it. */
+/** The state as the node agent has it, which alone writes it. What it reads back is parsed. */
 export class NodeState extends StateFolder {
-  constructor(locations: StateLocations) {
+  readonly #logger: Logger;
+
+  constructor(locations: StateLocations, logger: Logger) {
     super(locations, FILES);
+    this.#logger = logger;
+  }
+
+  /** @returns undefined where it cannot be read, which the log says */
+  readClient(id: string): ClientRecord | undefined {
+    try {
+      return ClientRecord.parse(this.readRecord(id));
+    } catch (err) {
+      // Its slice entries have no record then, and are withdrawn as those of any other pod that is gone.
+      this.#logger.error({ err, record: id }, "cannot read the record of a client, dropping it");
+      return undefined;
+    }
   }
 
   writeRecord(record: ClientRecord): void {
     writeFileAtomically(this.recordPath(recordId(record)), JSON.stringify(record));
-  }
-
-  /** @throws Error when no gateway trusts it */
-  readTrusted(address: string): unknown {
-    return JSON.parse(FILES.readFile(this.addressPath(address)));
   }
 
   writeTrusted(trusted: TrustedAddress): void {
@@ -32,6 +43,39 @@ export class NodeState extends StateFolder {
 
   removeTrusted(address: string): void {
     FILES.remove(this.addressPath(address));
+  }
+
+  /** The trusted addresses of which the client has no record any more: gateways may still trust them. */
+  tombstones(): readonly string[] {
+    return this.trustedAddresses().filter((address) => this.tombstone(address) !== undefined);
+  }
+
+  /** @returns undefined where the address is free, or that of a client */
+  tombstone(address: string): TrustedAddress | undefined {
+    if (!this.isTrusted(address)) return undefined;
+    const trusted = this.#readTrusted(address);
+    const { record } = trusted;
+    return record !== undefined && this.hasRecord(record) ? undefined : trusted;
+  }
+
+  /** Adds Egresses whose gateways may trust an address of a client that is gone. */
+  addTombstone(address: string, egresses: readonly EgressReference[]): void {
+    const known = this.isTrusted(address) ? this.#readTrusted(address) : { address, egresses: [] };
+    const all = new Map([...known.egresses, ...egresses].map((egress) => [egressKey(egress), egress]));
+    this.writeTrusted({ ...known, egresses: [...all.values()] });
+  }
+
+  #readTrusted(address: string): TrustedAddress {
+    try {
+      return TrustedAddress.parse(JSON.parse(FILES.readFile(this.addressPath(address))));
+    } catch (err) {
+      // Slices hold what records say, and this address is in none: nothing is left to withdraw by name.
+      this.#logger.error(
+        { err, address },
+        "cannot read the file of a trusted address, its Egresses are not known",
+      );
+      return { address, egresses: [] };
+    }
   }
 }
 

@@ -9,18 +9,16 @@ const reference = { namespace: z.string(), name: z.string() };
 const EgressReference = z.object(reference).readonly();
 export type EgressReference = z.infer<typeof EgressReference>;
 
+/**
+ * What a client's network namespace is made of, of an Egress. Whoever adds a field adds it to `clientEgress`, and here with
+ * a default, because records of the version before lack it.
+ */
 const policy = {
   destinations: Texts,
   excludedDestinations: Texts.default([]),
   originatingOnly: z.boolean(),
   fouSourcePortAuto: z.boolean(),
 };
-
-/**
- * What a client's network namespace is made of, of an Egress. Whoever adds a field adds it to `dataPathOf`, and here with a
- * default, because records of the version before lack it.
- */
-export type EgressPolicy = Readonly<z.infer<z.ZodObject<typeof policy>>>;
 
 /** The names of its fields, in the form in which zod picks them. */
 export const POLICY_FIELDS = Object.fromEntries(Object.keys(policy).map((name) => [name, true])) as Readonly<
@@ -49,6 +47,11 @@ export const ClientRecord = z
   })
   .readonly();
 export type ClientRecord = z.infer<typeof ClientRecord>;
+
+/** Sorts clients, the oldest first. */
+export function byAge(a: ClientRecord, b: ClientRecord): number {
+  return Date.parse(a.addedAt) - Date.parse(b.addedAt);
+}
 
 /** One interface of one container in one network. */
 export type Attachment = Pick<ClientRecord, "network" | "containerId" | "ifname">;

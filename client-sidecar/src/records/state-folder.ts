@@ -1,7 +1,7 @@
 /** The node-local state that the CNI plugin and the node agent share, as far as both of them use it: plain files. */
 
 import { RUN_DIRECTORY, STATE_DIRECTORY } from "@egress-nat/crds/names";
-import { parseRecordId, shortened } from "./record-id.ts";
+import { parseRecordId } from "./record-id.ts";
 import type { Attachment } from "./schema.ts";
 
 export interface StateLocations {
@@ -32,9 +32,6 @@ export interface Files {
 }
 
 const RECORD_SUFFIX = ".json";
-
-/** Temporary files begin with a dot: whoever lists a directory leaves them out by this. */
-const isTemporary = (file: string): boolean => file.startsWith(".");
 
 /**
  * One record per client, for as long as it is one, and one file per address that a gateway may trust: from before the
@@ -79,10 +76,6 @@ export class StateFolder {
       .map((file) => file.slice(0, -RECORD_SUFFIX.length));
   }
 
-  recordIdsOf(containerId: string): readonly string[] {
-    return this.recordIds().filter((id) => parseRecordId(id).containerId === shortened(containerId));
-  }
-
   /**
    * Whether a gateway may trust an address, that of a client or of a former one.
    *
@@ -105,8 +98,9 @@ export class StateFolder {
     return `${this.#addresses}/${address}`;
   }
 
+  /** Without temporary files, which begin with a dot. */
   #list(directory: string): readonly string[] {
-    return this.#files.listDirectory(directory).filter((file) => !isTemporary(file));
+    return this.#files.listDirectory(directory).filter((file) => !file.startsWith("."));
   }
 
   #keptIfname(id: string): Pick<Attachment, "ifname"> | undefined {

@@ -9,7 +9,7 @@ import {
   sliceName,
 } from "@egress-nat/crds";
 import type { StoredEgress } from "../gateways/view.ts";
-import type { ClientRecord } from "../records/schema.ts";
+import { byAge, type ClientRecord } from "../records/schema.ts";
 
 /**
  * The entries of a slice: one per pod, in an order that does not depend on when they were computed. A pod has the
@@ -24,7 +24,7 @@ export function sliceClients(records: Iterable<ClientRecord>): SliceClient[] {
   }
   return [...clients.values()]
     .map(({ containerId: _, ...client }) => client)
-    .sort((a, b) => compare(a.uid, b.uid));
+    .sort((a, b) => (a.uid < b.uid ? -1 : 1));
 }
 
 /** @param egress its owner: the slice is gone when the Egress is */
@@ -43,12 +43,4 @@ export function desiredSlice(egress: StoredEgress, nodeName: string, clients: Sl
     clients,
     clientCount: clients.length,
   };
-}
-
-function byAge(a: ClientRecord, b: ClientRecord): number {
-  return compare(a.addedAt, b.addedAt);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

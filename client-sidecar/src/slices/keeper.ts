@@ -5,12 +5,12 @@ import { done, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { ClientRegistry } from "../client/registry.ts";
 import { egressKey } from "../records/egress-key.ts";
+import type { NodeState } from "../records/node-state.ts";
 import type { EgressReference } from "../records/schema.ts";
-import type { Tombstones } from "../records/tombstones.ts";
 import type { SliceWriter } from "./writer.ts";
 
 export interface SliceKeeperOptions {
-  readonly tombstones: Pick<Tombstones, "add">;
+  readonly state: Pick<NodeState, "addTombstone">;
   readonly registry: ClientRegistry;
   readonly writer: Pick<SliceWriter, "write" | "isInOrder">;
   readonly logger: Logger;
@@ -50,7 +50,7 @@ export class SliceKeeper {
    * lost its power.
    */
   buryStrays(slices: readonly EgressClientSlice[]): void {
-    const { tombstones, registry, logger } = this.#options;
+    const { state, registry, logger } = this.#options;
     const held = new Set(registry.values().flatMap(({ addresses }) => addresses));
     const strays = new Map<string, EgressReference[]>();
     for (const slice of slices) {
@@ -59,7 +59,7 @@ export class SliceKeeper {
         strays.set(address, [...(strays.get(address) ?? []), egressOf(slice)]);
       }
     }
-    for (const [address, egresses] of strays) tombstones.add(address, egresses);
+    for (const [address, egresses] of strays) state.addTombstone(address, egresses);
     if (strays.size > 0) logger.info({ addresses: [...strays.keys()] }, "withdrawing clients that are gone");
   }
 }

@@ -11,6 +11,8 @@ import type { Step } from "../kernel/step.ts";
 export interface Backend {
   /** How often it has changed the kernel: what is beyond that is of somebody else. */
   readonly transactions: TransactionCounts;
+  /** Whether the kernel holds any of it, or what a program left that was killed: one question, which is cheap. */
+  exists(): Promise<boolean>;
   /** @param options.elements false leaves out which clients the filter knows, of which there are many, and addresses */
   read(options: { readonly elements: boolean }): Promise<FilterState>;
   /** Runs steps, if there are any, those that change the filter among them. */

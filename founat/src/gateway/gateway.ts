@@ -189,13 +189,12 @@ export class Gateway {
     return { changed: steps.length > 0, state };
   }
 
-  /** The packet filters of other backends that are here. */
-  async #others() {
+  /** Other backends that have a packet filter here. */
+  async #others(): Promise<readonly Backend[]> {
     if (this.#only === this.#backend) return [];
-    const others = Object.values(this.#backends)
-      .filter((backend) => backend !== this.#backend)
-      .map(async (backend) => ({ backend, filter: await backend.read({ elements: true }) }));
-    const left = (await Promise.all(others)).filter(({ filter }) => filter.exists);
+    const others = Object.values(this.#backends).filter((backend) => backend !== this.#backend);
+    const exist = await Promise.all(others.map((backend) => backend.exists()));
+    const left = others.filter((_backend, index) => exist[index]);
     if (left.length === 0) this.#only = this.#backend;
     return left;
   }
@@ -208,11 +207,14 @@ export class Gateway {
    */
   async #leaveOthers(): Promise<boolean> {
     const others = await this.#others();
-    for (const { backend, filter } of others) {
-      const known = (await this.#backend.read({ elements: true })).peers();
-      const put = missingPeers(filter.peers(), known);
+    for (const other of others) {
+      const [filter, known] = await Promise.all([
+        other.read({ elements: true }),
+        this.#backend.read({ elements: true }),
+      ]);
+      const put = missingPeers(filter.peers(), known.peers());
       await this.#backend.run(this.#backend.peerSteps({ put, removed: new Map() }));
-      await backend.run(filter.removal);
+      await other.run(filter.removal);
       this.#book = undefined;
     }
     this.#only = this.#backend;

@@ -247,7 +247,7 @@ def talk(addresses):
                     while chatting.is_set():
                         s.sendall(b"hello")
                         s.recv(65536)
-                        time.sleep(0.03)
+                        time.sleep(0.1)
             except OSError:
                 time.sleep(0.03)
 
@@ -259,10 +259,13 @@ def talk(addresses):
 
 def besiege(packets):
     """Forges packets again and again until it is told to stop."""
+    forged = [made(p) for p in packets]
+
     def send():
         while chatting.is_set():
-            forge(packets)
-            time.sleep(0.05)
+            for p, inner in forged:
+                send_forged(p, inner)
+            time.sleep(0.1)
 
     chatting.set()
     start(send)
@@ -335,31 +338,37 @@ def fragment(inner, first, last):
 def forge(packets):
     """Sends packets of own making: in FoU from an ordinary UDP socket, in plain IPIP or IP6IP6, or as they are."""
     for p in packets:
-        to, how = p["to"], p["how"]
-        payload = p["payload"].encode().ljust(p.get("size", 0))
-        port, source_port = p.get("port", 9000), p.get("source_port", 4444)
-        tcp = p.get("tcp_flags"), bytes.fromhex(p.get("tcp_options", ""))
-        inner = packet(p["source"], p["destination"], port, payload, source_port, *tcp)
-        v6 = ":" in to
-        if "icmp" in p:
-            content = bytes.fromhex(p["icmp"])
-            inner = internet_packet(p["source"], p["destination"], ICMP6 if v6 else ICMP, content, 255)
-        if "route" in p:
-            inner = routed(inner, p["route"])
-        if "fragment" in p:
-            inner = fragment(inner, *p["fragment"])
-        if how == "fou":
-            s = socket.socket(family(to), socket.SOCK_DGRAM)
-            if not v6:
-                s.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, 0)  # fragments are allowed
-            s.sendto(inner, (to, 5555))
-        elif how == "plain":
-            s = socket.socket(family(to), socket.SOCK_RAW, 41 if v6 else 4)
-            s.sendto(inner, (to, 0))
-        else:
-            s = socket.socket(family(to), socket.SOCK_RAW, socket.IPPROTO_RAW)
-            s.sendto(inner, (to, 0, 0, socket.if_nametoindex("eth0")) if v6 else (to, 0))
-        s.close()
+        send_forged(p, made(p))
+
+
+def made(p):
+    payload = p["payload"].encode().ljust(p.get("size", 0))
+    port, source_port = p.get("port", 9000), p.get("source_port", 4444)
+    tcp = p.get("tcp_flags"), bytes.fromhex(p.get("tcp_options", ""))
+    inner = packet(p["source"], p["destination"], port, payload, source_port, *tcp)
+    if "icmp" in p:
+        protocol = ICMP6 if ":" in p["to"] else ICMP
+        inner = internet_packet(p["source"], p["destination"], protocol, bytes.fromhex(p["icmp"]), 255)
+    if "route" in p:
+        inner = routed(inner, p["route"])
+    return fragment(inner, *p["fragment"]) if "fragment" in p else inner
+
+
+def send_forged(p, inner):
+    to, how = p["to"], p["how"]
+    v6 = ":" in to
+    if how == "fou":
+        s = socket.socket(family(to), socket.SOCK_DGRAM)
+        if not v6:
+            s.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, 0)  # fragments are allowed
+        s.sendto(inner, (to, 5555))
+    elif how == "plain":
+        s = socket.socket(family(to), socket.SOCK_RAW, 41 if v6 else 4)
+        s.sendto(inner, (to, 0))
+    else:
+        s = socket.socket(family(to), socket.SOCK_RAW, socket.IPPROTO_RAW)
+        s.sendto(inner, (to, 0, 0, socket.if_nametoindex("eth0")) if v6 else (to, 0))
+    s.close()
 
 
 def icmpv6(source, destination, message):

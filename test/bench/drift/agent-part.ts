@@ -43,7 +43,9 @@ const registry = {
   values: () => names.map((name) => ({ containerId: name, ifname: "eth0", netns: `/run/netns/${name}` })),
 };
 const reapplier = {
-  reapply: (name: string) => void look(name),
+  reapply: (found: readonly { readonly containerId: string }[]) => {
+    for (const { containerId } of found) void look(containerId);
+  },
   get isIdle() {
     return looks.waiting === 0;
   },

@@ -38,8 +38,7 @@ export function insertPlugin(text: string, file: string): string {
   const ours = positions(plugins);
   if (ours.length === 1 && isDeepStrictEqual(plugins[ours[0] ?? 0], ENTRY)) return text;
   const clean = removePlugin(text, file);
-  const spans = spansOf(clean, file);
-  const last = spans.at(-1);
+  const last = arrayElements(clean, "plugins").at(-1);
   if (last === undefined)
     throw unsupported(file, "it has no plugin but egress-nat, which needs one before it");
   // The white space before the value.
@@ -55,7 +54,7 @@ export function insertPlugin(text: string, file: string): string {
  */
 export function removePlugin(text: string, file: string): string {
   const { plugins } = parse(ConfigurationList, text, file);
-  return positions(plugins).reduceRight((current, position) => removeElement(current, position, file), text);
+  return positions(plugins).reduceRight(removeElement, text);
 }
 
 /**
@@ -119,14 +118,8 @@ function positions(plugins: readonly z.infer<typeof Plugin>[]): readonly number[
   return plugins.flatMap((plugin, position) => (plugin.type === CNI_PLUGIN ? [position] : []));
 }
 
-function spansOf(text: string, file: string) {
+function removeElement(text: string, position: number): string {
   const spans = arrayElements(text, "plugins");
-  if (spans === undefined) throw unsupported(file, "it has no list of plugins");
-  return spans;
-}
-
-function removeElement(text: string, position: number, file: string): string {
-  const spans = spansOf(text, file);
   const [before, removed, after] = [spans[position - 1], spans[position], spans[position + 1]];
   if (removed === undefined) return text;
   if (before !== undefined) return text.slice(0, before.end) + text.slice(removed.end);

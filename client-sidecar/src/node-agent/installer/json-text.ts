@@ -14,13 +14,11 @@ export interface Span {
 /**
  * The elements of an array that is a member of the outermost object.
  *
- * @param text valid JSON, an object
- * @returns undefined where there is no such member, or it is no array; of repeated keys the last one counts, as for JSON.parse
+ * @param text valid JSON, an object with this member
+ * @returns of repeated keys those of the last one, as for JSON.parse
  */
-export function arrayElements(text: string, key: string): readonly Span[] | undefined {
+export function arrayElements(text: string, key: string): readonly Span[] {
   const member = parseTree(text)?.children?.findLast(({ children: [name] = [] }) => name?.value === key);
-  const value = member?.children?.[1];
-  return value?.type === "array"
-    ? value.children?.map(({ offset, length }) => ({ start: offset, end: offset + length }))
-    : undefined;
+  const elements = member?.children?.[1]?.children ?? [];
+  return elements.map(({ offset, length }) => ({ start: offset, end: offset + length }));
 }

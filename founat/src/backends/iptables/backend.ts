@@ -13,7 +13,7 @@ import * as tc from "./filters.ts";
 import { peerDifferences, peerLines, peersOf } from "./peers.ts";
 import { gatewayRules } from "./rules.ts";
 import { destroyStep, ipsetStep, parseSets, type Sets, setChanges } from "./sets.ts";
-import { holdsChains, NO_TABLES, parseTables, type Tables, tableChanges } from "./tables.ts";
+import { NO_TABLES, parseTables, type Tables, tableChanges } from "./tables.ts";
 import { unavailable } from "./unavailable.ts";
 
 const PROGRAMS = { ipv4: "iptables", ipv6: "ip6tables" } as const;
@@ -42,6 +42,12 @@ export class IptablesBackend implements Backend {
     this.#kernel = kernel;
   }
 
+  /** Sets come before all else, and go after it. */
+  async exists(): Promise<boolean> {
+    const [names = ""] = await this.#kernel.read([{ file: "ipset", args: ["list", "-name"], mayFail: true }]);
+    return /^en-/m.test(names);
+  }
+
   async read(): Promise<FilterState> {
     const variant = await this.#variantHere();
     // What is not installed has made nothing.
@@ -57,7 +63,7 @@ export class IptablesBackend implements Backend {
     if (ipv6 !== "") tables.set("ipv6", parseTables(rules6));
     const state = { variant, tables, sets: parseSets(sets), filters: tc.parseFilters(filters) };
     return {
-      exists: state.sets.size > 0 || [...tables.values()].some((of) => holdsChains(of, PREFIX)),
+      exists: state.sets.size > 0,
       fastPath: false,
       peers: () => peersOf(state.sets),
       changes: (policy, { replaced }) => this.#changes(policy, state, replaced).catch(unavailable),

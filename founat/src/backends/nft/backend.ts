@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import type { PeerChanges } from "../../gateway/peers.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Step } from "../../kernel/step.ts";
+import type { Command, Step } from "../../kernel/step.ts";
 import type { Backend, FilterState } from "../backend.ts";
 import { parseDrops, READ_DROPS } from "./drops.ts";
 import { tableChanges } from "./gateway-changes.ts";
@@ -33,12 +33,14 @@ export class NftBackend implements Backend {
     this.#kernel = kernel;
   }
 
+  async exists(): Promise<boolean> {
+    const [output = ""] = await this.#kernel.read([readTable("-t")]);
+    return output !== "";
+  }
+
   async read({ elements }: { readonly elements: boolean }): Promise<FilterState> {
-    const terse = elements ? [] : ["-t"];
     const [[output], fastPath] = await Promise.all([
-      this.#kernel.read([
-        { file: "nft", args: [...terse, "-j", "list", "table", "inet", GATEWAY_TABLE], mayFail: true },
-      ]),
+      this.#kernel.read([readTable(...(elements ? [] : ["-t"]))]),
       this.#kernel.read([FLOWTABLE_TRIAL]).then(
         () => true,
         () => false,
@@ -76,4 +78,8 @@ export class NftBackend implements Backend {
   async drops(): Promise<ReadonlyMap<string, number>> {
     return parseDrops((await this.#kernel.read(READ_DROPS))[0] ?? "");
   }
+}
+
+function readTable(...options: readonly string[]): Command {
+  return { file: "nft", args: [...options, "-j", "list", "table", "inet", GATEWAY_TABLE], mayFail: true };
 }
