@@ -36,7 +36,7 @@ export class Drift {
    * @param onFound told of it before the repair: meanwhile nobody is sent here
    * @throws FounatError; the same is suspected again
    */
-  async takeBack(egress: GatewayEgress | undefined, onFound: (drift: Error) => void): Promise<void> {
+  async takeBack(egress: GatewayEgress | undefined, onFound: (reason: string) => void): Promise<void> {
     const { sync, logger, metrics, onDrift } = this.#options;
     const where = this.#suspicion;
     if (where === undefined) return;
@@ -46,7 +46,7 @@ export class Drift {
       const differences = await sync.check(where);
       if (differences.length === 0) return;
       const words = differences.map(({ text }) => text);
-      onFound(new Error(`another program changed the data path: ${words.join("; ")}`));
+      onFound(`another program changed the data path: ${words.join("; ")}`);
       await sync.repair();
       this.#repairs += 1;
       const durationMs = Math.round(performance.now() - foundAt);
