@@ -3,12 +3,11 @@ import type { Change, Controller, KubeObject } from "@egress-nat/kube";
 import { FakeTransport } from "@egress-nat/kube/testing/fake-transport";
 import { createLogger } from "@egress-nat/program";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Caches, createCaches } from "./caches.ts";
+import { type Caches, createCaches, SliceHead } from "./caches.ts";
 import { NodeHead } from "./cluster-ranges/sources.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
 import { deploymentOfRelease } from "./egress/testing/children.ts";
 import { anEgress } from "./egress/testing/egress.ts";
-import { SliceHead } from "./slices/orphans.ts";
 import {
   itself,
   labelledEgress,
