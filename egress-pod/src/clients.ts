@@ -31,15 +31,12 @@ export function clientsOf(slices: readonly GatewaySlice[], mayUse: (namespace: s
   return clients;
 }
 
-export interface ClientChange {
-  /** New clients, and those with other addresses than before. */
-  readonly put: readonly GatewayClient[];
-  /** Ids of clients that are gone. */
-  readonly remove: readonly string[];
-}
-
-/** What leads from one set of clients to another. */
-export function changeOf(from: Clients, to: Clients): ClientChange {
+/**
+ * What leads from one set of clients to another.
+ *
+ * @returns to put: new clients, and those with other addresses than before; to remove: ids of clients that are gone
+ */
+export function changeOf(from: Clients, to: Clients) {
   const put = [...to.values()].filter((client) => {
     const before = from.get(client.id);
     // Of a slice that has not changed: the very same entry.

@@ -71,8 +71,8 @@ export function toldOtherwise(
   egresses: readonly StoredEgress[],
 ): readonly string[] {
   const { name, labels } = object.metadata;
-  const namespace = { name, labels: type === "deleted" ? undefined : labels };
-  return egresses.filter((egress) => concerns(egress, namespace)).map(objectKey);
+  const present = type === "deleted" ? undefined : labels;
+  return egresses.filter((egress) => concerns(egress, name, present)).map(objectKey);
 }
 
 /** Some may be of a former Egress of that name. */
