@@ -52,18 +52,14 @@ export class Drift {
       const durationMs = Math.round(performance.now() - foundAt);
       logger.warn({ differences: words, durationMs }, "another program changed the data path, repaired it");
       metrics.repaired(differences.map(({ object }) => object));
-      if (egress !== undefined) onDrift(egress, driftMessage(this.#repairs, durationMs, words));
+      // Events that say the same would be one, whose count a gateway may not change: their number makes each another one.
+      const message =
+        `Another program changed the data path of gateway ${hostname()}, which repaired it in ${durationMs} ms ` +
+        `(${this.#repairs} times since it started): ${words.join("; ")}`;
+      if (egress !== undefined) onDrift(egress, message);
     } catch (error) {
       this.suspect(where);
       throw error;
     }
   }
-}
-
-/** Events that say the same would be one, whose count a gateway may not change: their number makes each another one. */
-function driftMessage(number: number, durationMs: number, words: readonly string[]): string {
-  return (
-    `Another program changed the data path of gateway ${hostname()}, which repaired it in ${durationMs} ms ` +
-    `(${number} times since it started): ${words.join("; ")}`
-  );
 }

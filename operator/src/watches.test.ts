@@ -10,7 +10,6 @@ import { deploymentOfRelease } from "./egress/testing/children.ts";
 import { anEgress } from "./egress/testing/egress.ts";
 import {
   itself,
-  labelledEgress,
   slicesOfGoneNode,
   slicesOfNewEgress,
   specChanged,
@@ -50,13 +49,6 @@ describe("a change", () => {
   test("of an Egress that comes or goes is one to look at it at once", () => {
     expect(specChanged(change("added", anEgress({})))).toEqual(["internet/nat"]);
     expect(specChanged(change("deleted", anEgress({})))).toEqual(["internet/nat"]);
-  });
-
-  test("of what has the label of an Egress is one to look at that", () => {
-    expect(labelledEgress(change("updated", SLICE))).toEqual(["internet/nat"]);
-    expect(labelledEgress(change("updated", { metadata: head("any", { namespace: "internet" }) }))).toEqual(
-      [],
-    );
   });
 
   test("of a namespace is one to look at the Egresses that say otherwise of it", () => {
