@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { GatewayClient } from "@egress-nat/founat";
 import type { GatewaySlice, SliceEntry } from "./slice.ts";
 
@@ -12,20 +13,6 @@ export type Clients = ReadonlyMap<string, GatewayClient>;
  *   gets it.
  */
 export function clientsOf(slices: readonly GatewaySlice[], mayUse: (namespace: string) => boolean): Clients {
-  const clients = new Map<string, GatewayClient>();
-  const addresses = new Set<string>();
-  let claims = 0;
-  for (const { entries } of slices) {
-    for (const entry of entries) {
-      if (mayUse(entry.namespace)) clients.set(entry.id, entry);
-      for (const address of entry.addresses) addresses.add(address);
-      claims += entry.addresses.length;
-    }
-  }
-  return addresses.size === claims ? clients : withoutContests(slices, mayUse);
-}
-
-function withoutContests(slices: readonly GatewaySlice[], mayUse: (namespace: string) => boolean): Clients {
   const holders = new Map<string, SliceEntry>();
   const entries = slices.flatMap((slice) => slice.entries);
   for (const entry of entries) {
@@ -35,27 +22,25 @@ function withoutContests(slices: readonly GatewaySlice[], mayUse: (namespace: st
     }
   }
   const clients = new Map<string, GatewayClient>();
-  for (const { id, namespace, addresses } of entries) {
+  for (const entry of entries) {
+    const { id, namespace, addresses } = entry;
     if (!mayUse(namespace)) continue;
     const held = addresses.filter((address) => holders.get(address)?.id === id);
-    if (held.length > 0) clients.set(id, { id, addresses: held });
+    if (held.length > 0) clients.set(id, held.length === addresses.length ? entry : { id, addresses: held });
   }
   return clients;
 }
 
-export interface ClientChange {
-  /** New clients, and those with other addresses than before. */
-  readonly put: readonly GatewayClient[];
-  /** Ids of clients that are gone. */
-  readonly remove: readonly string[];
-}
-
-/** What leads from one set of clients to another. */
-export function changeOf(from: Clients, to: Clients): ClientChange {
+/**
+ * What leads from one set of clients to another.
+ *
+ * @returns to put: new clients, and those with other addresses than before; to remove: ids of clients that are gone
+ */
+export function changeOf(from: Clients, to: Clients) {
   const put = [...to.values()].filter((client) => {
     const before = from.get(client.id);
     // Of a slice that has not changed: the very same entry.
-    return before !== client && !sameAddresses(before, client);
+    return before !== client && !isDeepStrictEqual(before?.addresses, client.addresses);
   });
   const remove = [...from.keys()].filter((id) => !to.has(id));
   return { put, remove };
@@ -71,11 +56,4 @@ function isLater(entry: SliceEntry, other: SliceEntry): boolean {
 function milliseconds(time: string): number {
   const finer = /\.\d{3}(\d+)/.exec(time)?.[1];
   return (Date.parse(time) || 0) + (finer === undefined ? 0 : Number(`0.${finer}`));
-}
-
-function sameAddresses(client: GatewayClient | undefined, { addresses }: GatewayClient): boolean {
-  return (
-    client?.addresses.length === addresses.length &&
-    client.addresses.every((address, index) => address === addresses[index])
-  );
 }

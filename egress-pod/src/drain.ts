@@ -18,11 +18,8 @@ export interface DrainOptions {
   readonly clock?: Clock;
 }
 
-/** What ended it. */
-export type Drained = "unused" | "idle" | "timeout";
-
-/** Waits until the gateway may end. */
-export async function drain(options: DrainOptions): Promise<Drained> {
+/** Waits until the gateway may end. @returns what it waited for */
+export async function drain(options: DrainOptions): Promise<"unused" | "idle" | "timeout"> {
   const { hasClients, liveFlows, timeoutMs, logger, clock = systemClock } = options;
   const startedAt = clock.now();
   const never = new AbortController().signal;

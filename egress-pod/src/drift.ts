@@ -36,7 +36,7 @@ export class Drift {
    * @param onFound told of it before the repair: meanwhile nobody is sent here
    * @throws FounatError; the same is suspected again
    */
-  async takeBack(egress: GatewayEgress | undefined, onFound: (drift: Error) => void): Promise<void> {
+  async takeBack(egress: GatewayEgress | undefined, onFound: (reason: string) => void): Promise<void> {
     const { sync, logger, metrics, onDrift } = this.#options;
     const where = this.#suspicion;
     if (where === undefined) return;
@@ -46,24 +46,20 @@ export class Drift {
       const differences = await sync.check(where);
       if (differences.length === 0) return;
       const words = differences.map(({ text }) => text);
-      onFound(new Error(`another program changed the data path: ${words.join("; ")}`));
+      onFound(`another program changed the data path: ${words.join("; ")}`);
       await sync.repair();
       this.#repairs += 1;
       const durationMs = Math.round(performance.now() - foundAt);
       logger.warn({ differences: words, durationMs }, "another program changed the data path, repaired it");
       metrics.repaired(differences.map(({ object }) => object));
-      if (egress !== undefined) onDrift(egress, driftMessage(this.#repairs, durationMs, words));
+      // Events that say the same would be one, whose count a gateway may not change: their number makes each another one.
+      const message =
+        `Another program changed the data path of gateway ${hostname()}, which repaired it in ${durationMs} ms ` +
+        `(${this.#repairs} times since it started): ${words.join("; ")}`;
+      if (egress !== undefined) onDrift(egress, message);
     } catch (error) {
       this.suspect(where);
       throw error;
     }
   }
-}
-
-/** Events that say the same would be one, whose count a gateway may not change: their number makes each another one. */
-function driftMessage(number: number, durationMs: number, words: readonly string[]): string {
-  return (
-    `Another program changed the data path of gateway ${hostname()}, which repaired it in ${durationMs} ms ` +
-    `(${number} times since it started): ${words.join("; ")}`
-  );
 }

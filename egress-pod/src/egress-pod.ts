@@ -7,7 +7,7 @@ import {
   labelValue,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
-import type { GatewayConfig, Suspicion, TransactionCounts } from "@egress-nat/founat";
+import type { GatewayConfig, GatewayWatchOptions, Suspicion } from "@egress-nat/founat";
 import {
   abortable,
   Cache,
@@ -42,16 +42,9 @@ export interface EgressPodOptions extends Omit<DriftOptions, "sync"> {
   readonly clusterRangesNamespace: string;
   readonly transport: Transport;
   readonly createGateway: (config: GatewayConfig) => GatewayPort;
-  /**
-   * Follows what others change in the kernel until the signal is aborted, and calls `onChange` when they may have.
-   *
-   * @param ownTransactions how often this program has changed nftables
-   */
+  /** Follows what others change in the kernel until the signal is aborted, and calls `onChange` when they may have. */
   readonly watchKernel: (
-    watch: {
-      readonly ownTransactions: () => TransactionCounts;
-      readonly onChange: (where: Suspicion) => void;
-    },
+    watch: Pick<GatewayWatchOptions, "ownTransactions" | "onChange">,
     signal: AbortSignal,
   ) => Promise<void>;
   readonly metrics: Metrics;
@@ -79,7 +72,8 @@ export class EgressPod {
   #clusterRanges: readonly string[] | undefined;
   readonly #queue: WorkQueue;
   readonly #sync: GatewaySync;
-  #failure: unknown = new Error("the rule set has not been applied yet");
+  /** Why the kernel is not as it should be. */
+  #failure: string | undefined = "the rule set has not been applied yet";
   readonly #drift: Drift;
   readonly #applied = Promise.withResolvers<void>();
 
@@ -89,7 +83,11 @@ export class EgressPod {
     this.#options = options;
     this.#sync = new GatewaySync(createGateway);
     this.#drift = new Drift({ ...options, sync: this.#sync });
-    metrics.countDrops(() => this.#sync.drops());
+    metrics.watch({
+      clients: () => this.#sync.applied?.clients.size ?? 0,
+      slices: () => this.#sync.applied?.slices.size ?? 0,
+      drops: () => this.#sync.drops(),
+    });
     this.#queue = new WorkQueue({
       concurrency: 1,
       backoff: BACKOFF,
@@ -154,8 +152,8 @@ export class EgressPod {
    *   it is not known what the kernel holds, every slice counts as one not applied yet: "unknown" would free addresses.
    */
   appliedGeneration(sliceUid: string): string | undefined {
-    if (!this.#sync.isCertain) return "0";
-    return this.#sync.appliedSlices.get(sliceUid)?.toString();
+    const { applied } = this.#sync;
+    return applied === undefined ? "0" : applied.slices.get(sliceUid)?.toString();
   }
 
   /**
@@ -169,7 +167,7 @@ export class EgressPod {
     const { logger } = this.#options;
     logger.info({ drainTimeoutSeconds: this.#drainTimeoutSeconds }, "draining");
     const reason = await drain({
-      hasClients: () => !this.#sync.isCertain || this.#sync.appliedClients > 0,
+      hasClients: () => this.#sync.applied?.clients.size !== 0,
       liveFlows: () => this.#sync.liveFlows(),
       timeoutMs: () => this.#drainTimeoutSeconds * 1000,
       logger,
@@ -205,7 +203,7 @@ export class EgressPod {
   async #bringUpToDate() {
     const egress = this.#egress;
     const clusterRanges = this.#clusterRanges;
-    const { addresses, logger, metrics } = this.#options;
+    const { addresses, logger } = this.#options;
     if (clusterRanges === undefined) return done;
     // It is there, and nobody knows what it says: what the kernel has from a former process stays.
     if (egress === undefined && this.#stored !== undefined && this.#mayBeServed) return done;
@@ -215,21 +213,19 @@ export class EgressPod {
       return done;
     }
     const state = desiredState(egress, this.#slices.store.list(), clusterRanges, addresses);
-    const onFound = (drift: Error) => {
-      this.#failure = drift;
+    const onFound = (reason: string) => {
+      this.#failure = reason;
     };
     try {
-      if (this.#sync.isCertain) await this.#drift.takeBack(egress, onFound);
+      if (this.#sync.applied !== undefined) await this.#drift.takeBack(egress, onFound);
       await this.#sync.apply(state);
       // To apply all of it is to compare much, but not every element.
       await this.#drift.takeBack(egress, onFound);
       this.#failure = undefined;
       this.#applied.resolve();
     } catch (error) {
-      this.#failure = error;
+      this.#failure = error instanceof Error ? error.message : String(error);
       throw error;
-    } finally {
-      metrics.serves(this.#sync.appliedClients, this.#sync.appliedSlices.size);
     }
     logger.debug({ clients: state.clients.size, slices: state.slices.size }, "rule set is up to date");
     return done;
@@ -250,7 +246,7 @@ export class EgressPod {
       const configMap = `${this.#options.clusterRangesNamespace}/${CLUSTER_RANGES_CONFIG_MAP}`;
       yield `the networks of the cluster have not been read yet from ConfigMap ${configMap} (does the operator run?)`;
     }
-    if (this.#synced && this.#failure !== undefined) yield messageOf(this.#failure);
+    if (this.#synced && this.#failure !== undefined) yield this.#failure;
   }
 
   #tellIfInvalid(egress: StoredEgress): void {
@@ -268,8 +264,4 @@ export class EgressPod {
     };
     return { transport, logger, resource, onEvent };
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -69,16 +69,16 @@ test("the first state is applied in full, later ones by their differences", asyn
 
 test("a slice counts as applied only when the rule set is committed", async () => {
   const { sync, failing } = recorder();
-  expect(sync.appliedSlices.size).toBe(0);
+  expect(sync.applied).toBeUndefined();
   await sync.apply(state(1, [A]));
-  expect(sync.appliedSlices.get("slice")).toBe(1);
+  expect(sync.applied?.slices.get("slice")).toBe(1);
   const applying = sync.apply(state(2, [A, B]));
-  expect(sync.appliedSlices.get("slice")).toBe(1);
+  expect(sync.applied?.slices.get("slice")).toBe(1);
   await applying;
-  expect(sync.appliedSlices.get("slice")).toBe(2);
+  expect(sync.applied?.slices.get("slice")).toBe(2);
   failing.add("update");
   await expect(sync.apply(state(3, [A]))).rejects.toThrow("update failed");
-  expect(sync.appliedSlices.size).toBe(0);
+  expect(sync.applied).toBeUndefined();
 });
 
 test("after an error the same gateway, which knows what it could not do, compares everything with the kernel", async () => {
@@ -90,7 +90,7 @@ test("after an error the same gateway, which knows what it could not do, compare
   calls.length = 0;
   await sync.apply(state(2, [A, B]));
   expect(calls).toEqual(['configure ["0.0.0.0/0"]', 'sync ["a","b"]']);
-  expect(sync.appliedClients).toBe(2);
+  expect(sync.applied?.clients.size).toBe(2);
 });
 
 test("what was prepared is not done again; another configuration is", async () => {
@@ -126,8 +126,8 @@ test("what another one has changed is put right without anything else; a failure
   expect(await sync.check({ elements: true })).toEqual([MISSING]);
   await sync.repair();
   expect(calls).toEqual(["repair null"]);
-  expect(sync.isCertain).toBe(true);
+  expect(sync.applied).toBeDefined();
   failing.add("repair");
   await expect(sync.repair()).rejects.toThrow("repair failed");
-  expect(sync.isCertain).toBe(false);
+  expect(sync.applied).toBeUndefined();
 });

@@ -10,14 +10,12 @@ export type GatewayPort = Pick<
 >;
 
 const NO_TRANSACTIONS: TransactionCounts = { begun: 0, succeeded: 0 };
-const NO_SLICES: ReadonlyMap<string, number> = new Map();
 
 /** Brings the kernel to desired states, and knows what it holds. */
 export class GatewaySync {
   readonly #createGateway: (config: GatewayConfig) => GatewayPort;
   /** One for good: it remembers whose flows it could not end yet. */
   #gateway: GatewayPort | undefined;
-  /** Undefined while it is not certain what the kernel holds. */
   #applied: DesiredState | undefined;
   /** What the gateway is configured for already when the first state comes. */
   #prepared: GatewayConfig | undefined;
@@ -26,18 +24,9 @@ export class GatewaySync {
     this.#createGateway = createGateway;
   }
 
-  /** The slices whose clients the kernel serves: UID -> generation. */
-  get appliedSlices(): ReadonlyMap<string, number> {
-    return this.#applied?.slices ?? NO_SLICES;
-  }
-
-  /** Whether it is known what the kernel holds. */
-  get isCertain(): boolean {
-    return this.#applied !== undefined;
-  }
-
-  get appliedClients(): number {
-    return this.#applied?.clients.size ?? 0;
+  /** What the kernel holds; undefined while that is not certain. */
+  get applied(): DesiredState | undefined {
+    return this.#applied;
   }
 
   /** How often nftables was changed here. */

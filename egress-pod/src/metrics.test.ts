@@ -10,6 +10,8 @@ const DEV = `Inter-|   Receive                                                | 
   fou4:123456789     700    0    0    0     0          0         0    65000     650    0    0    0     0       0          0
 `;
 
+const NOTHING = { clients: () => 0, slices: () => 0, drops: async () => new Map<string, number>() };
+
 test("the traffic of the tunnel is told by family and direction", () => {
   expect(tunnelTraffic(DEV)).toEqual([
     { labels: { family: "ipv4", direction: "from_clients" }, bytes: 123456789, packets: 700 },
@@ -19,9 +21,8 @@ test("the traffic of the tunnel is told by family and direction", () => {
 
 test("dropped packets are counters by reason, asked for at each scrape", async () => {
   const registry = new Registry();
-  const metrics = new Metrics(registry);
   let packets = 3;
-  metrics.countDrops(async () => new Map([["no_client", packets]]));
+  new Metrics(registry).watch({ ...NOTHING, drops: async () => new Map([["no_client", packets]]) });
   const line = () => registry.getSingleMetricAsString("egress_nat_gateway_dropped_packets_total");
   expect(await line()).toContain('{reason="no_client"} 3');
   packets = 5;
@@ -31,6 +32,6 @@ test("dropped packets are counters by reason, asked for at each scrape", async (
 
 test("metrics are named as Prometheus wants it, and docs/operations.md says what they mean", async () => {
   const registry = new Registry();
-  new Metrics(registry);
+  new Metrics(registry).watch(NOTHING);
   await expectStandardNames(registry);
 });

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { observeGauge } from "@egress-nat/program";
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Histogram, type Registry } from "prom-client";
 
 /** By link; the second of each family has automatic source ports. */
 const TUNNEL_FAMILIES: Readonly<Record<string, string>> = {
@@ -10,26 +10,25 @@ const TUNNEL_FAMILIES: Readonly<Record<string, string>> = {
   fou6a: "ipv6",
 };
 
+/** What is asked at each scrape. */
+export interface Observed {
+  /** How many the kernel serves. */
+  readonly clients: () => number;
+  /** How many it serves the clients of. */
+  readonly slices: () => number;
+  /** Packets that were dropped, by the reason. */
+  readonly drops: () => Promise<ReadonlyMap<string, number>>;
+}
+
 export class Metrics {
-  readonly #clients: Gauge;
-  readonly #slices: Gauge;
+  readonly #registry: Registry;
   readonly #applySeconds: Histogram<"outcome">;
   readonly #invalidObjects: Counter<"kind">;
-  #drops: () => Promise<ReadonlyMap<string, number>> = async () => new Map();
   readonly #driftRepairs: Counter<"object">;
 
   constructor(registry: Registry) {
+    this.#registry = registry;
     const registers = [registry];
-    this.#clients = new Gauge({
-      name: "egress_nat_gateway_clients",
-      help: "Clients that this gateway serves.",
-      registers,
-    });
-    this.#slices = new Gauge({
-      name: "egress_nat_gateway_slices",
-      help: "EgressClientSlices whose clients this gateway serves.",
-      registers,
-    });
     this.#applySeconds = new Histogram({
       name: "egress_nat_gateway_apply_duration_seconds",
       help: "Time from the notice of a change to the committed rule set.",
@@ -43,7 +42,6 @@ export class Metrics {
       labelNames: ["kind"],
       registers,
     });
-    observeKernel(registry, () => this.#drops());
     this.#driftRepairs = new Counter({
       name: "egress_nat_gateway_drift_repairs_total",
       help: "Objects of the data path that another program had changed and that were repaired, by kind.",
@@ -52,15 +50,18 @@ export class Metrics {
     });
   }
 
-  /** @param drops asked at each scrape for the packets that were dropped, by the reason */
-  countDrops(drops: () => Promise<ReadonlyMap<string, number>>): void {
-    this.#drops = drops;
-  }
-
-  /** What the kernel holds now. */
-  serves(clients: number, slices: number): void {
-    this.#clients.set(clients);
-    this.#slices.set(slices);
+  watch({ clients, slices, drops }: Observed): void {
+    observeGauge(this.#registry, {
+      name: "egress_nat_gateway_clients",
+      help: "Clients that this gateway serves.",
+      read: clients,
+    });
+    observeGauge(this.#registry, {
+      name: "egress_nat_gateway_slices",
+      help: "EgressClientSlices whose clients this gateway serves.",
+      read: slices,
+    });
+    observeKernel(this.#registry, drops);
   }
 
   applied(outcome: "success" | "error", durationMs: number): void {
@@ -77,7 +78,7 @@ export class Metrics {
 }
 
 /** What the kernel counts by itself, read at each scrape. */
-function observeKernel(registry: Registry, drops: () => Promise<ReadonlyMap<string, number>>): void {
+function observeKernel(registry: Registry, drops: Observed["drops"]): void {
   observeGauge(registry, {
     name: "egress_nat_gateway_conntrack_entries",
     help: "Flows that the kernel tracks in the network namespace of this gateway.",

@@ -5,6 +5,7 @@ import {
   EGRESS_LABEL,
   EGRESS_RESOURCE,
   Egress,
+  EgressClientSlice,
   egressKeys,
   orInvalid,
   SLICE_RESOURCE,
@@ -22,20 +23,35 @@ import {
   NODE_RESOURCE,
   type Transport,
 } from "@egress-nat/kube";
+import { z } from "zod";
 import { parsePublished } from "./cluster-ranges/published.ts";
 import { NodeHead, SERVICE_CIDR_RESOURCE, ServiceAddresses, ServiceCidr } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
 import { childParser, forEachChild, type ObservedOf } from "./egress/observed.ts";
 import type { StoredEgress } from "./egress/status.ts";
-import { SliceHead } from "./slices/orphans.ts";
+
+/** All that the operator keeps of a slice: of its clients only how many they are. */
+export const SliceHead = z.object({
+  metadata: EgressClientSlice.shape.metadata.pick({
+    name: true,
+    namespace: true,
+    uid: true,
+    resourceVersion: true,
+    labels: true,
+    ownerReferences: true,
+  }),
+  nodeName: z.string(),
+  clients: z.array(z.unknown()).transform(({ length }) => length),
+});
+export type SliceHead = z.infer<typeof SliceHead>;
 
 export interface CachesOptions {
   readonly transport: Transport;
   readonly logger: Logger;
-  /** Where the operator publishes the networks of the cluster. */
+  /** The product's: of the operator's Lease, and of what it publishes. */
   readonly namespace: string;
-  /** Whether the addresses of all Services are asked for. */
+  /** Whether external IPs and load balancers' addresses of Services are in the cluster, too. */
   readonly serviceAddresses: boolean;
 }
 
@@ -49,7 +65,10 @@ export type Caches = ReturnType<typeof createCaches>;
 export function createCaches({ transport, logger, namespace, serviceAddresses }: CachesOptions) {
   const cache: CacheMaker = (options) => new Cache({ transport, logger, ...options });
   const egresses = cache<StoredEgress>({ resource: EGRESS_RESOURCE, parse: orInvalid(Egress) });
-  const children = childCaches(cache);
+  // They are found by the key of their Egress: they have its name.
+  const children = forEachChild<{ readonly [K in ChildKind]: Cache<ObservedOf<K>> }>((kind) =>
+    cache({ resource: CHILD_RESOURCES[kind], parse: childParser(kind), labelSelector: EGRESS_LABEL }),
+  );
   const slices = cache({
     resource: SLICE_RESOURCE,
     parse: (raw) => SliceHead.parse(raw),
@@ -74,13 +93,6 @@ export function createCaches({ transport, logger, namespace, serviceAddresses }:
     ...[clusterRanges, nodes, namespaces],
   ]);
   return { egresses, children, slices, endpointSlices, ...networks, namespaces, all };
-}
-
-/** The children of an Egress are found by its key: they have its name. */
-function childCaches(cache: CacheMaker) {
-  return forEachChild<{ readonly [K in ChildKind]: Cache<ObservedOf<K>> }>((kind) =>
-    cache({ resource: CHILD_RESOURCES[kind], parse: childParser(kind), labelSelector: EGRESS_LABEL }),
-  );
 }
 
 function networkCaches(cache: CacheMaker, namespace: string) {

@@ -2,4 +2,4 @@
 
 export { CHILD_RESOURCES, desiredChildren, type GatewaySettings } from "./egress/children/index.ts";
 export { OperatorMetrics } from "./metrics.ts";
-export { type ClusterNetworks, EgressOperator, type EgressOperatorOptions } from "./operator.ts";
+export { EgressOperator, type EgressOperatorOptions } from "./operator.ts";

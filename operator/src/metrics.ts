@@ -1,6 +1,6 @@
-import { EGRESS_RESOURCE, isInvalid } from "@egress-nat/crds";
+import { Condition, EGRESS_RESOURCE, isInvalid } from "@egress-nat/crds";
 import type { Controller, ReflectorState, SentRequest, WorkReport } from "@egress-nat/kube";
-import { observeGauge, type Sample } from "@egress-nat/program";
+import { observeGauge } from "@egress-nat/program";
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { RangesBySource } from "./cluster-ranges/ranges.ts";
 import type { StoredEgress } from "./egress/status.ts";
@@ -14,11 +14,6 @@ export interface Observed {
   readonly isLeader: () => boolean;
   readonly egresses: () => readonly StoredEgress[];
 }
-
-/** What a condition may be, as kube-state-metrics spells it. */
-const CONDITION_STATUSES = ["True", "False", "Unknown"] as const;
-
-type ConditionSample = Sample<"namespace" | "egress" | "type" | "status">;
 
 /** The operator's own metrics; those that say how things stand are read when they are asked for. */
 export class OperatorMetrics {
@@ -104,12 +99,13 @@ export class OperatorMetrics {
   }
 }
 
-function conditionSamples({ metadata, status }: StoredEgress): ConditionSample[] {
+/** As kube-state-metrics spells them. */
+function conditionSamples({ metadata, status }: StoredEgress) {
   const { namespace, name: egress } = metadata;
   return (status?.conditions ?? []).flatMap(({ type, status: actual }) =>
-    CONDITION_STATUSES.map((possible): ConditionSample => {
+    Condition.shape.status.options.map((possible) => {
       const labels = { namespace, egress, type, status: possible.toLowerCase() };
-      return [labels, possible === actual ? 1 : 0];
+      return [labels, possible === actual ? 1 : 0] as const;
     }),
   );
 }

@@ -4,7 +4,7 @@ import k8sOperator from "@dot-i/k8s-operator";
 import { API_GROUP, OPERATOR } from "@egress-nat/crds";
 import { Controller, EventRecorder, fencedBy, LeaderElector, type Transport } from "@egress-nat/kube";
 import type { Check, Logger } from "@egress-nat/program";
-import { type Caches, createCaches } from "./caches.ts";
+import { type Caches, type CachesOptions, createCaches } from "./caches.ts";
 import { PublishedRanges } from "./cluster-ranges/published.ts";
 import { type RangesBySource, rangesBySource } from "./cluster-ranges/ranges.ts";
 import { clusterRangesReconciler } from "./cluster-ranges/reconcile.ts";
@@ -15,26 +15,16 @@ import { orphanReconciler } from "./slices/orphans.ts";
 import { CLUSTER_RANGES, type Controllers, watchCaches } from "./watches.ts";
 
 export interface EgressOperatorOptions
-  extends Pick<EgressLeadOptions, "settings" | "maxConcurrentRollouts" | "gatewayHealthPort"> {
-  readonly transport: Transport;
+  extends CachesOptions,
+    Pick<EgressLeadOptions, "settings" | "maxConcurrentRollouts" | "gatewayHealthPort"> {
   /** For the lease alone: it is renewed while everything else hangs. */
   readonly leaseTransport: Transport;
-  /** What there is of the cluster's networks. */
-  readonly clusterNetworks: ClusterNetworks;
-  /** The product's: of the operator's Lease, and of what it publishes. */
-  readonly namespace: string;
+  /** CIDRs that are in the cluster, too; the rest the operator finds out. */
+  readonly configuredRanges: readonly string[];
   /** Name of this candidate: its pod's. */
   readonly identity: string;
   readonly logger: Logger;
   readonly metrics: OperatorMetrics;
-}
-
-/** What the operator is told of the cluster's networks; the rest it finds out. */
-export interface ClusterNetworks {
-  /** CIDRs. */
-  readonly configured: readonly string[];
-  /** Whether external IPs and load balancers' addresses of Services are in the cluster, too. */
-  readonly serviceAddresses: boolean;
 }
 
 const COMPONENT = `${API_GROUP}/${OPERATOR}`;
@@ -65,10 +55,9 @@ export class EgressOperator extends Operator {
 
   constructor(options: EgressOperatorOptions) {
     super(options.logger);
-    const { transport, leaseTransport, namespace, identity, logger, clusterNetworks } = options;
-    const { serviceAddresses } = clusterNetworks;
+    const { transport, leaseTransport, namespace, identity, logger } = options;
     this.#options = options;
-    this.#caches = createCaches({ transport, logger, namespace, serviceAddresses });
+    this.#caches = createCaches(options);
     this.#ranges = new PublishedRanges(this.#caches.clusterRanges);
     this.#controllers = {
       egress: this.#controller("egress"),
@@ -160,7 +149,7 @@ export class EgressOperator extends Operator {
   #clusterRanges(): RangesBySource {
     const { serviceCidrs, nodes, services } = this.#caches;
     return rangesBySource({
-      configured: this.#options.clusterNetworks.configured,
+      configured: this.#options.configuredRanges,
       serviceCidrs: serviceCidrs.store.list(),
       nodes: nodes.store.list(),
       services: services.store.list(),

@@ -29,10 +29,8 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
       logLevel: logger.level,
     },
     maxConcurrentRollouts: configuration.MAX_CONCURRENT_ROLLOUTS,
-    clusterNetworks: {
-      configured: configuration.CLUSTER_RANGES,
-      serviceAddresses: configuration.SERVICE_ADDRESSES_IN_CLUSTER,
-    },
+    configuredRanges: configuration.CLUSTER_RANGES,
+    serviceAddresses: configuration.SERVICE_ADDRESSES_IN_CLUSTER,
     namespace: configuration.POD_NAMESPACE,
     identity: configuration.POD_NAME,
     logger,

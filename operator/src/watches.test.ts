@@ -3,15 +3,13 @@ import type { Change, Controller, KubeObject } from "@egress-nat/kube";
 import { FakeTransport } from "@egress-nat/kube/testing/fake-transport";
 import { createLogger } from "@egress-nat/program";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Caches, createCaches } from "./caches.ts";
+import { type Caches, createCaches, SliceHead } from "./caches.ts";
 import { NodeHead } from "./cluster-ranges/sources.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
 import { deploymentOfRelease } from "./egress/testing/children.ts";
 import { anEgress } from "./egress/testing/egress.ts";
-import { SliceHead } from "./slices/orphans.ts";
 import {
   itself,
-  labelledEgress,
   slicesOfGoneNode,
   slicesOfNewEgress,
   specChanged,
@@ -51,13 +49,6 @@ describe("a change", () => {
   test("of an Egress that comes or goes is one to look at it at once", () => {
     expect(specChanged(change("added", anEgress({})))).toEqual(["internet/nat"]);
     expect(specChanged(change("deleted", anEgress({})))).toEqual(["internet/nat"]);
-  });
-
-  test("of what has the label of an Egress is one to look at that", () => {
-    expect(labelledEgress(change("updated", SLICE))).toEqual(["internet/nat"]);
-    expect(labelledEgress(change("updated", { metadata: head("any", { namespace: "internet" }) }))).toEqual(
-      [],
-    );
   });
 
   test("of a namespace is one to look at the Egresses that say otherwise of it", () => {

@@ -36,8 +36,8 @@ export function watchCaches(controllers: Controllers<Pick<Controller, "watch">>,
   for (const cache of [egresses, ...Object.values(children)])
     egress.watch<KubeObject>(cache, itself, CHILDREN_AFTER_MS);
   egress.watch(egresses, specChanged);
-  egress.watch(slices, labelledEgress, CLIENTS_AFTER_MS);
-  egress.watch(endpointSlices, labelledEgress);
+  egress.watch(slices, ({ object }) => egressKeys(object), CLIENTS_AFTER_MS);
+  egress.watch(endpointSlices, ({ object }) => egressKeys(object));
   egress.watch(namespaces, (change) => toldOtherwise(change, egresses.store.list()));
   // Some gateways may be outside.
   egress.watch(caches.clusterRanges, () => egresses.store.keys());
@@ -60,19 +60,14 @@ export function specChanged({ key, object, previous }: Change<KubeObject>): read
   return object.metadata.generation === previous?.metadata.generation ? [] : [key];
 }
 
-/** The Egress whose label an object has. */
-export function labelledEgress({ object }: Change<KubeObject>): readonly string[] {
-  return egressKeys(object);
-}
-
 /** Egresses whose status does not say what a namespace is to them now. */
 export function toldOtherwise(
   { type, object }: Change<NamespaceHead>,
   egresses: readonly StoredEgress[],
 ): readonly string[] {
   const { name, labels } = object.metadata;
-  const namespace = { name, labels: type === "deleted" ? undefined : labels };
-  return egresses.filter((egress) => concerns(egress, namespace)).map(objectKey);
+  const present = type === "deleted" ? undefined : labels;
+  return egresses.filter((egress) => concerns(egress, name, present)).map(objectKey);
 }
 
 /** Some may be of a former Egress of that name. */

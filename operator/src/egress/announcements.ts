@@ -28,14 +28,14 @@ export function announcements(
 
 function degradation(before: Condition | undefined, after: Condition | undefined): readonly Announcement[] {
   if (after?.status !== "True" || (before?.status === "True" && before.message === after.message)) return [];
-  return [{ type: "Warning", reason: after.reason, action: "Reconcile", message: after.message }];
+  return [warning(after.reason, after.message)];
 }
 
 function availability(before: Condition | undefined, after: Condition | undefined): readonly Announcement[] {
   if (after === undefined || before?.status === after.status) return [];
   if (after.status === "True") return [normal("Available", "Reconcile", after.message)];
   if (before === undefined) return [];
-  return [{ type: "Warning", reason: "Unavailable", action: "Reconcile", message: after.message }];
+  return [warning("Unavailable", after.message)];
 }
 
 function lostGateways(
@@ -45,16 +45,17 @@ function lostGateways(
   const served = new Set(before.filter(({ state }) => state === "Ready").map(({ name }) => name));
   return after
     .filter(({ name, state }) => state === "Down" && served.has(name))
-    .map(({ name, node }) => ({
-      type: "Warning",
-      reason: "GatewayLost",
-      action: "Reconcile",
-      message: `gateway ${name} on node ${node} does not serve any more`,
-    }));
+    .map(({ name, node }) =>
+      warning("GatewayLost", `gateway ${name} on node ${node} does not serve any more`),
+    );
 }
 
 function normal(reason: string, action: string, message: string): Announcement {
   return { type: "Normal", reason, action, message };
+}
+
+function warning(reason: string, message: string): Announcement {
+  return { type: "Warning", reason, action: "Reconcile", message };
 }
 
 function find(status: EgressStatus | undefined, type: string): Condition | undefined {

@@ -25,7 +25,7 @@ export interface Applied {
 }
 
 /** What became of one of them. */
-export interface Attempt {
+interface Attempt {
   readonly step: Step;
   readonly result: ObservedChild | undefined;
   readonly problem?: Problem;
@@ -55,9 +55,7 @@ export async function applyPlan(
     ...(await sideBySide(steps.filter(({ child }) => child === "deployment"))),
   ];
   const changed = Object.fromEntries(attempts.map(({ step, result }) => [step.child, result]));
-  const created = attempts.filter(({ step, problem, failure }) => {
-    return step.action === "create" && problem === undefined && failure === undefined;
-  });
+  const created = attempts.filter(({ step, result }) => step.action === "create" && result !== undefined);
   return {
     children: { ...children, ...changed },
     created: created.map(({ step }) => CHILD_RESOURCES[step.child].kind),
@@ -84,7 +82,7 @@ async function attempt(
   const { child, action } = step;
   try {
     if (step.action === "upgrade" || step.action === "hold")
-      return await takeUpgradeStep(step, means, context);
+      return { step, ...(await takeUpgradeStep(step, means, context)) };
     const result = await takeStep(egress, step, means.children, context.signal);
     context.logger.info({ kind: CHILD_RESOURCES[child].kind, action }, "step taken");
     return { step, result };

@@ -3,6 +3,14 @@ import type { KubeError } from "@egress-nat/kube";
 const INTERNAL_ERROR = 500;
 
 /**
+ * What the API server says where it could not ask a webhook. All else that it answers with 500, as while etcd elects a
+ * leader, is its own trouble, which passes.
+ *
+ * @see https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go
+ */
+const WEBHOOK_FAILED = "failed calling webhook";
+
+/**
  * Whose fault it is that a write was not carried out.
  *
  * @returns "object": an answer that is no, or a failure of what the API server asks about this object, which nothing but a
@@ -10,18 +18,8 @@ const INTERNAL_ERROR = 500;
  *   answer came or the object is another one meanwhile
  */
 export function blameOf(error: KubeError): "object" | "server" | undefined {
-  const { status, retryable } = error;
+  const { status, message, retryable } = error;
   if (status === undefined) return undefined;
-  if (status === INTERNAL_ERROR && !isOfWebhook(error)) return "server";
-  return !retryable || isOfWebhook(error) ? "object" : undefined;
-}
-
-/**
- * Whether the API server could not ask a webhook. All else that it answers with 500, as while etcd elects a leader, is its
- * own trouble, which passes.
- *
- * @see https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go
- */
-function isOfWebhook({ status, message }: KubeError): boolean {
-  return status === INTERNAL_ERROR && message.includes("failed calling webhook");
+  if (status === INTERNAL_ERROR) return message.includes(WEBHOOK_FAILED) ? "object" : "server";
+  return retryable ? undefined : "object";
 }

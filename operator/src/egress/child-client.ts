@@ -13,11 +13,9 @@ import {
 } from "./observed.ts";
 import type { Adjustment } from "./rollout.ts";
 
-type Clients = { readonly [K in ChildKind]: ResourceClient<ObservedOf<K>> };
-
 /** Each call throws KubeError. */
 export class ChildClient {
-  readonly #clients: Clients;
+  readonly #clients: { readonly [K in ChildKind]: ResourceClient<ObservedOf<K>> };
 
   constructor(transport: Transport) {
     this.#clients = forEachChild(

@@ -1,12 +1,6 @@
 /** Egresses under one lead. */
 
-import {
-  type Controller,
-  type EventRecorder,
-  objectKey,
-  type Reconciler,
-  type Transport,
-} from "@egress-nat/kube";
+import { type Controller, type EventRecorder, objectKey, type Transport } from "@egress-nat/kube";
 import type { Caches } from "../caches.ts";
 import type { PublishedRanges } from "../cluster-ranges/published.ts";
 import { ChildClient } from "./child-client.ts";
@@ -16,7 +10,7 @@ import { GatewayReasons } from "./gateway-reasons.ts";
 import { LastingFailures } from "./lasting-failures.ts";
 import { askWhyNotReady } from "./readiness-question.ts";
 import { reconcileEgress } from "./reconcile.ts";
-import { type EgressSnapshot, EgressView } from "./snapshot.ts";
+import { EgressView } from "./snapshot.ts";
 import { UpgradeTurns } from "./upgrade-turns.ts";
 import type { EgressWorld } from "./world.ts";
 
@@ -62,9 +56,14 @@ export async function reconcileEgresses(options: EgressLeadOptions, signal: Abor
     // Whole seconds, as Kubernetes writes times.
     now: () => new Date().toISOString().replace(/\.\d+Z$/, "Z"),
   };
-  const reconciler: Reconciler<EgressSnapshot | undefined> = {
-    gather: (key) => view.snapshot(key),
-    reconcile: (snapshot, context) => reconcileEgress(snapshot, world, context),
-  };
-  await Promise.all([gatewayReasons.run(signal), controller.run(reconciler, signal)]);
+  await Promise.all([
+    gatewayReasons.run(signal),
+    controller.run(
+      {
+        gather: (key) => view.snapshot(key),
+        reconcile: (snapshot, context) => reconcileEgress(snapshot, world, context),
+      },
+      signal,
+    ),
+  ]);
 }

@@ -28,6 +28,6 @@ test.each([
   ["that nobody knew is gone", "default", undefined, false],
 ])("a namespace that %s concerns it accordingly", (_, name, labels, expected) => {
   const egress = anEgress(bounded, { status: { allowedNamespaces: ["payments"] } });
-  expect(concerns(egress, { name, labels })).toBe(expected);
-  expect(concerns(anEgress({}), { name, labels })).toBe(false);
+  expect(concerns(egress, name, labels)).toBe(expected);
+  expect(concerns(anEgress({}), name, labels)).toBe(false);
 });

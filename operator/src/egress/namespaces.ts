@@ -16,9 +16,7 @@ export const NamespaceHead = z.object({
 });
 export type NamespaceHead = z.infer<typeof NamespaceHead> & KubeObject;
 
-/**
- * @returns names, sorted; undefined where the Egress allows all
- */
+/** @returns names, sorted; undefined where the Egress allows all */
 export function allowedNamespaces(
   { spec }: Pick<StoredEgress, "spec">,
   namespaces: readonly NamespaceHead[],
@@ -31,15 +29,15 @@ export function allowedNamespaces(
     .sort();
 }
 
-/** Whether an Egress's status says something else of a namespace than is the case now. */
+/**
+ * Whether an Egress's status says something else of a namespace than is the case now.
+ *
+ * @param labels of the namespace; undefined where it is gone
+ */
 export function concerns(
   { spec, status }: Pick<StoredEgress, "spec" | "status">,
-  {
-    name,
-    labels,
-  }: Pick<NamespaceHead["metadata"], "name"> & {
-    readonly labels: Readonly<Record<string, string>> | undefined;
-  },
+  name: string,
+  labels: Readonly<Record<string, string>> | undefined,
 ): boolean {
   if (spec.allowedNamespaces === undefined) return false;
   const isAllowed = labels !== undefined && selects(spec.allowedNamespaces, labels);

@@ -16,10 +16,11 @@ import {
   isMarked,
   isPaused,
   isServing,
+  isSpecSeen,
   isUpgrade,
   withCause,
 } from "./rollout.ts";
-import type { EgressSnapshot } from "./snapshot.ts";
+import type { StoredEgress } from "./status.ts";
 
 /** Tells what was applied last, so that nothing is written that would change nothing. */
 const DIGEST_ANNOTATION = "coil.cybozu.com/applied-digest";
@@ -54,6 +55,13 @@ interface Held {
   readonly adjustment: Adjustment | undefined;
 }
 
+/** What the children of an Egress are decided by. */
+export interface EgressSnapshot {
+  readonly egress: StoredEgress;
+  /** Those that bear the Egress's label. */
+  readonly children: ObservedChildren;
+}
+
 export interface Plan {
   readonly steps: readonly Step[];
   /** The children that are taken for the Egress's as long as no step makes others of them. */
@@ -80,10 +88,8 @@ export function planChildren(
 
 /** Whether an object was made for this very Egress, and not for a former one of that name. */
 export function belongsTo(egress: Pick<Egress, "metadata">, { metadata }: ObservedChild): boolean {
-  return (
-    metadata.ownerReferences?.some(({ uid, controller }) => controller && uid === egress.metadata.uid) ??
-    false
-  );
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
+  return owner?.uid === egress.metadata.uid;
 }
 
 /**
@@ -107,10 +113,6 @@ function belongsToPredecessor(egress: Egress, { metadata }: ObservedChild): bool
 /** Whether to apply a manifest would change nothing. */
 export function isAsWanted(observed: ObservedChild, manifest: Manifest): boolean {
   return isApplied(observed, manifest, { fieldManager: OPERATOR, annotation: DIGEST_ANNOTATION });
-}
-
-function isSpecSeen({ metadata, status }: Egress): boolean {
-  return status?.observedGeneration === metadata.generation;
 }
 
 function planChild(

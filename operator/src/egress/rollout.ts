@@ -48,9 +48,12 @@ export function isUpgrade(egress: Egress, { metadata }: ObservedChild, manifest:
   const { annotations: wanted = {} } = manifest.metadata;
   if (egress.spec.replicas === 0 || live[TEMPLATE_ANNOTATION] === wanted[TEMPLATE_ANNOTATION]) return false;
   const authored = live[AUTHORED_ANNOTATION];
-  return authored === undefined
-    ? egress.status?.observedGeneration === egress.metadata.generation
-    : authored === wanted[AUTHORED_ANNOTATION];
+  return authored === undefined ? isSpecSeen(egress) : authored === wanted[AUTHORED_ANNOTATION];
+}
+
+/** Whether an operator has told of this spec before. */
+export function isSpecSeen({ metadata, status }: Egress): boolean {
+  return status?.observedGeneration === metadata.generation;
 }
 
 /** What of a Deployment changes without a gateway being replaced: how many there are, and how they will be. */

@@ -5,17 +5,10 @@ import { type Endpoint, isOfService, mergeEndpoints, objectKey } from "@egress-n
 import { BY_EGRESS, type Caches } from "../caches.ts";
 import type { PublishedRanges } from "../cluster-ranges/published.ts";
 import { allowedNamespaces } from "./namespaces.ts";
-import { forEachChild, type ObservedChildren, type ObservedDeployment } from "./observed.ts";
-import { belongsTo } from "./plan.ts";
+import { forEachChild, type ObservedDeployment } from "./observed.ts";
+import { belongsTo, type EgressSnapshot } from "./plan.ts";
 import { isPaused } from "./rollout.ts";
 import type { StatusInput, StoredEgress } from "./status.ts";
-
-/** What its children are decided by. */
-export interface EgressSnapshot {
-  readonly egress: StoredEgress;
-  /** Those that bear the Egress's label. */
-  readonly children: ObservedChildren;
-}
 
 /** What its status tells of beside its children. */
 export type Surroundings = Pick<

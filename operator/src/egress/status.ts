@@ -89,13 +89,9 @@ function serviceIPs(service: ObservedService | undefined): string[] {
   return service?.spec.clusterIPs.filter((address) => address !== "None") ?? [];
 }
 
-/** How many gateways should be; of an Egress that is not understood as many as were made. */
-function wantedGateways(egress: StoredEgress, deployment: ObservedDeployment | undefined): number {
-  return isInvalid(egress) ? (deployment?.spec.replicas ?? 1) : egress.spec.replicas;
-}
-
 function available(egress: StoredEgress, { deployment, service, allowedNamespaces }: StatusInput): Finding {
-  const wanted = wantedGateways(egress, deployment);
+  // Of an Egress that is not understood as many as were made.
+  const wanted = isInvalid(egress) ? (deployment?.spec.replicas ?? 1) : egress.spec.replicas;
   const serving = deployment?.status.availableReplicas ?? 0;
   const unserved = unservedFamilies(egress, service);
   const message = [
@@ -177,14 +173,10 @@ function degraded(problems: readonly Problem[]): Finding {
 
 /** Gateways of one Egress mostly have one reason. */
 function gatewayProblems({ gateways, gatewayReasons }: StatusInput): readonly Problem[] {
-  const byReason = new Map<string, string[]>();
-  for (const { name, state, reason } of gatewayStatuses(gateways, gatewayReasons)) {
-    if (state === "Down" && reason !== undefined)
-      byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
-  }
-  return [...byReason].map(([reason, names]) => ({
+  const told = gatewayStatuses(gateways, gatewayReasons).filter(({ reason }) => reason !== undefined);
+  return [...Map.groupBy(told, ({ reason }) => reason)].map(([reason, those]) => ({
     reason: "GatewayNotReady",
-    message: `${names.join(", ")} ${names.length === 1 ? "is" : "are"} not ready: ${reason}`,
+    message: `${those.map(({ name }) => name).join(", ")} ${those.length === 1 ? "is" : "are"} not ready: ${reason}`,
   }));
 }
 

@@ -48,7 +48,8 @@ export class UpgradeTurns {
     const isFree = isAvailable
       ? underWay.size < this.#options.limit
       : this.#last.has(key) && underWay.size + this.#waiting.size === 0;
-    this.#forget(key);
+    this.#waiting.delete(key);
+    this.#last.delete(key);
     if (isFree || underWay.has(key)) {
       // One that nobody is served by keeps nobody waiting.
       if (isAvailable) this.#given.set(key, template);
@@ -72,7 +73,7 @@ export class UpgradeTurns {
   /** A place that was given is not used: the upgrade was refused. */
   giveBack(key: string): void {
     this.#given.delete(key);
-    this.wakeNext();
+    this.#wakeNext();
   }
 
   /** A Deployment has changed, and perhaps a place is free. */
@@ -80,14 +81,14 @@ export class UpgradeTurns {
     const deployment = this.#options.deployment(key);
     if (deployment === undefined || templateOf(deployment) !== this.#given.get(key)) this.#given.delete(key);
     if (deployment === undefined) this.#failures.delete(key);
-    this.wakeNext();
+    this.#wakeNext();
   }
 
-  wakeNext(): void {
+  #wakeNext(): void {
     if (this.#waiting.size + this.#last.size === 0) return;
     const underWay = this.#underWay().size;
-    const free = this.#options.limit - underWay;
-    const next = this.#waiting.size > 0 ? [...this.#waiting].slice(0, Math.max(free, 0)) : [];
+    const free = Math.max(this.#options.limit - underWay, 0);
+    const next = [...this.#waiting].slice(0, free);
     for (const key of next) {
       // It waits again by itself, if it still wants to.
       this.#waiting.delete(key);
@@ -102,10 +103,5 @@ export class UpgradeTurns {
       ([key, deployment]) => this.#given.has(key) || isUpgrading(deployment),
     );
     return new Set(underWay.map(([key]) => key));
-  }
-
-  #forget(key: string): void {
-    this.#waiting.delete(key);
-    this.#last.delete(key);
   }
 }

@@ -1,11 +1,12 @@
 /** Replaces gateways that nobody but the operator itself wants to be replaced, or adjusts them while that has to wait. */
 
 import { KubeError, type ReconcileContext } from "@egress-nat/kube";
-import type { Attempt } from "./apply.ts";
 import { blameOf } from "./blame.ts";
 import { CHILD_RESOURCES } from "./children/index.ts";
+import type { ObservedDeployment } from "./observed.ts";
 import type { Step } from "./plan.ts";
 import { isServing, templateOf } from "./rollout.ts";
+import type { Hold } from "./status.ts";
 import type { EgressWorld } from "./world.ts";
 
 type UpgradeStep = Extract<Step, { action: "upgrade" | "hold" }>;
@@ -15,21 +16,21 @@ export async function takeUpgradeStep(
   step: UpgradeStep,
   { children, upgradeTurns }: Pick<EgressWorld, "children" | "upgradeTurns">,
   { key, logger, signal }: ReconcileContext,
-): Promise<Attempt> {
+): Promise<{ readonly result: ObservedDeployment; readonly hold?: Hold }> {
   const { observed, adjustment } = step;
   const adjusted = async () =>
     adjustment === undefined ? observed : children.adjust(observed, adjustment, signal);
-  if (step.action === "hold") return { step, result: await adjusted(), hold: "UpgradePaused" };
+  if (step.action === "hold") return { result: await adjusted(), hold: "UpgradePaused" };
   if (!upgradeTurns.take(key, isServing(observed), templateOf(observed))) {
     const result = await adjusted();
     const failure = upgradeTurns.failure(key);
     if (failure !== undefined) throw failure;
-    return { step, result, hold: "UpgradeWaits" };
+    return { result, hold: "UpgradeWaits" };
   }
   try {
     const result = await children.apply("deployment", step.manifest, observed, signal);
     logger.info({ kind: CHILD_RESOURCES.deployment.kind, action: step.action }, "step taken");
-    return { step, result };
+    return { result };
   } catch (error) {
     if (!(error instanceof KubeError)) throw error;
     const blame = blameOf(error);

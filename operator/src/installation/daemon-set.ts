@@ -18,25 +18,18 @@ const DaemonSet = z.object({
 });
 export type DaemonSet = z.infer<typeof DaemonSet>;
 
-/** On how many nodes a DaemonSet is ready, of how many. */
-export interface Progress {
-  readonly ready: number;
-  readonly nodes: number;
-  readonly isDone: boolean;
-}
-
 /** @throws KubeError NotFound when there is none of that name */
 export async function daemonSetProgress(
   transport: Transport,
   reference: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,
-): Promise<Progress> {
+): Promise<ReturnType<typeof progressOf>> {
   const client = new ResourceClient(transport, DAEMON_SET, (raw) => DaemonSet.parse(raw));
   return progressOf(await client.get(reference, { signal }));
 }
 
-/** A DaemonSet that no controller has looked at yet says zero of zero. */
-export function progressOf({ metadata, status }: DaemonSet): Progress {
+/** On how many nodes a DaemonSet is ready, of how many. One that no controller has looked at yet says zero of zero. */
+export function progressOf({ metadata, status }: DaemonSet) {
   const { observedGeneration, desiredNumberScheduled: nodes, updatedNumberScheduled, numberReady } = status;
   const ready = Math.min(updatedNumberScheduled, numberReady);
   return { ready, nodes, isDone: observedGeneration >= metadata.generation && ready >= nodes };

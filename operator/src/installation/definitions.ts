@@ -41,7 +41,7 @@ const OpenApi = z.object({
 });
 
 /**
- * @returns what is wrong with them, by the resource's plural, for people; an empty text where nothing is
+ * @returns what is wrong with those that are not in order, by the resource's plural, for people
  * @throws KubeError NotFound where the API server serves none of them, InvalidResponse where its answer is not understood
  */
 export async function definitionProblems(
@@ -55,17 +55,17 @@ export async function definitionProblems(
     throw retryableError("InvalidResponse", message, served.error);
   }
   const schemas = Object.values(served.data.components.schemas);
-  const problems = DEFINED.map(([{ plural, kind }, schema]) => {
+  const problems = DEFINED.flatMap(([{ plural, kind }, schema]) => {
     const found = schemas.find((each) =>
       each["x-kubernetes-group-version-kind"].some((known) => known.kind === kind),
     );
-    return [plural, problemOf(plural, found === undefined ? ["everything"] : missingFields(schema, found))];
+    const missing = found === undefined ? ["everything"] : missingFields(schema, found);
+    return missing.length === 0 ? [] : [[plural, problemOf(plural, missing)]];
   });
   return Object.fromEntries(problems);
 }
 
 function problemOf(plural: string, missing: readonly string[]): string {
-  if (missing.length === 0) return "";
   const more = missing.length > SHOWN ? ` and ${missing.length - SHOWN} more` : "";
   return (
     `CustomResourceDefinition ${plural}.${API_GROUP} is not of this release, but of an earlier one or of coil: it lacks ` +
@@ -99,8 +99,7 @@ export class DefinitionsCheck {
   async #look(signal: AbortSignal): Promise<void> {
     const before = this.#reasons;
     try {
-      const problems = await definitionProblems(this.#transport, signal);
-      this.#reasons = Object.values(problems).filter((problem) => problem !== "");
+      this.#reasons = Object.values(await definitionProblems(this.#transport, signal));
     } catch (error) {
       if (signal.aborted) return;
       // An answer that nobody has thought of must not end the operator: Egresses are served all the same.

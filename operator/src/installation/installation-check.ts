@@ -54,9 +54,7 @@ export async function installationFindings(
         const path = resourcePath(resource, { namespace });
         await transport.request({ method: "GET", path, query: { limit: 1 }, signal });
         const problem = (await definitionProblems(transport, signal))[resource.plural];
-        return problem
-          ? { ok: false, message: problem }
-          : { ok: true, message: `the API server serves ${resource.plural}` };
+        return { ok: problem === undefined, message: problem ?? `the API server serves ${resource.plural}` };
       }),
     ),
     look(async () => {

@@ -5,6 +5,7 @@ import {
   createTransport,
   KubeError,
   loadCredentials,
+  objectKey,
   ResourceClient,
   type Transport,
 } from "@egress-nat/kube";
@@ -36,11 +37,9 @@ export async function uninstallCheck(): Promise<number> {
 
 /** @throws EgressesLeft */
 export async function refuseWhileEgressesExist(transport: Transport, signal: AbortSignal): Promise<void> {
-  const { items } = await new ResourceClient(transport, EGRESS_RESOURCE, (raw) => Named.parse(raw)).list({
-    signal,
-  });
-  if (items.length > 0)
-    throw new EgressesLeft(items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`));
+  const egresses = new ResourceClient(transport, EGRESS_RESOURCE, (raw) => Named.parse(raw));
+  const { items } = await egresses.list({ signal });
+  if (items.length > 0) throw new EgressesLeft(items.map(objectKey));
 }
 
 /** What a person reads who tried `helm uninstall`. */

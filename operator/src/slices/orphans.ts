@@ -1,34 +1,18 @@
 /** EgressClientSlices whose node is gone, and with it their writer, or whose Egress is no longer the one they are of. */
 
-import { EGRESS_RESOURCE, EgressClientSlice, ObjectHead, SLICE_RESOURCE } from "@egress-nat/crds";
+import { EGRESS_RESOURCE, ObjectHead, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
   done,
   ifFound,
   NODE_RESOURCE,
-  type ObjectReference,
   objectKey,
   type Reconciler,
   ResourceClient,
   type Transport,
 } from "@egress-nat/kube";
 import { z } from "zod";
-import type { Caches } from "../caches.ts";
+import { type Caches, SliceHead } from "../caches.ts";
 import { NodeHead } from "../cluster-ranges/sources.ts";
-
-/** All that the operator keeps of a slice: of its clients only how many they are. */
-export const SliceHead = z.object({
-  metadata: EgressClientSlice.shape.metadata.pick({
-    name: true,
-    namespace: true,
-    uid: true,
-    resourceVersion: true,
-    labels: true,
-    ownerReferences: true,
-  }),
-  nodeName: z.string(),
-  clients: z.array(z.unknown()).transform(({ length }) => length),
-});
-export type SliceHead = z.infer<typeof SliceHead>;
 
 const EgressHead = z.object({ metadata: ObjectHead });
 
@@ -36,9 +20,7 @@ const EgressHead = z.object({ metadata: ObjectHead });
 interface SliceSnapshot {
   readonly slice: SliceHead;
   readonly knowsNode: boolean;
-  /** The Egress that it was written for. */
-  readonly owner: (ObjectReference & { readonly uid: string }) | undefined;
-  /** UID of the Egress that has that name now. */
+  /** UID of the Egress that now has the name of the one that it was written for. */
   readonly egressUid: string | undefined;
 }
 
@@ -54,7 +36,7 @@ export function orphanReconciler(
       if (slice === undefined) return undefined;
       const owner = ownerOf(slice);
       return {
-        ...{ slice, owner, knowsNode: nodes.store.get(slice.nodeName) !== undefined },
+        ...{ slice, knowsNode: nodes.store.get(slice.nodeName) !== undefined },
         egressUid: owner && egresses.store.get(objectKey({ metadata: owner }))?.metadata.uid,
       };
     },
@@ -90,10 +72,11 @@ async function isOfGoneNode(
  * own. The API server is asked: a slice may arrive before its Egress does.
  */
 async function isOfFormerEgress(
-  { owner, egressUid }: SliceSnapshot,
+  { slice, egressUid }: SliceSnapshot,
   transport: Transport,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const owner = ownerOf(slice);
   if (owner === undefined || egressUid === undefined || egressUid === owner.uid) return false;
   const { namespace, name, uid } = owner;
   // By a list of one: the operator has no right to get Egresses, because it lists and watches them all.
@@ -102,7 +85,8 @@ async function isOfFormerEgress(
   return items.length > 0 && items[0]?.metadata.uid !== uid;
 }
 
-function ownerOf({ metadata }: SliceHead): SliceSnapshot["owner"] {
+/** The Egress that a slice was written for. */
+function ownerOf({ metadata }: SliceHead) {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller);
   if (owner?.kind !== EGRESS_RESOURCE.kind) return undefined;
   return { namespace: metadata.namespace, name: owner.name, uid: owner.uid };

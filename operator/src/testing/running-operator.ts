@@ -33,7 +33,7 @@ export class RunningOperator implements AsyncDisposable {
       transport: this.#recording(transport),
       leaseTransport: transport,
       ...{ settings: SETTINGS, maxConcurrentRollouts: 2, ...options },
-      clusterNetworks: { configured: [], serviceAddresses: true },
+      ...{ configuredRanges: [], serviceAddresses: true },
       namespace,
       identity,
       logger: silentLogger,

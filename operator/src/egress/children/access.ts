@@ -4,14 +4,12 @@
  */
 
 import { API_GROUP, EGRESS_RESOURCE, type Egress, SLICE_RESOURCE } from "@egress-nat/crds";
-import type { V1Role, V1RoleBinding } from "@kubernetes/client-node";
+import type { V1PodSpec, V1Role, V1RoleBinding } from "@kubernetes/client-node";
 import { CHILD_RESOURCES, head, type Manifest } from "./manifest.ts";
 
 /** The ServiceAccount of the gateway pods: the template's, or the one that the operator makes. */
 export function serviceAccountName(egress: Egress): string {
-  const { serviceAccountName: chosen } = (egress.spec.template?.spec ?? {}) as {
-    serviceAccountName?: string;
-  };
+  const { serviceAccountName: chosen } = (egress.spec.template?.spec ?? {}) as Partial<V1PodSpec>;
   return chosen ?? egress.metadata.name;
 }
 

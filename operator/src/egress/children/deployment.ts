@@ -1,12 +1,7 @@
 /** The Deployment of the gateways. */
 
 import { EGRESS_CONTAINER, type Egress, GATEWAY_ANNOTATION, labelValue } from "@egress-nat/crds";
-import type {
-  V1DeploymentSpec,
-  V1DeploymentStrategy,
-  V1LabelSelector,
-  V1PodSpec,
-} from "@kubernetes/client-node";
+import type { V1DeploymentSpec, V1LabelSelector, V1PodSpec } from "@kubernetes/client-node";
 import { serviceAccountName } from "./access.ts";
 import { type GatewaySettings, gatewayContainer } from "./gateway-container.ts";
 import { CHILD_RESOURCES, gatewayLabels, head, type Manifest } from "./manifest.ts";
@@ -34,7 +29,7 @@ export function deployment(egress: Egress, settings: GatewaySettings): Manifest 
   return { ...head(CHILD_RESOURCES.deployment, egress), spec };
 }
 
-function strategy(egress: Egress): V1DeploymentStrategy {
+function strategy(egress: Egress) {
   const { type = "RollingUpdate", rollingUpdate } = egress.spec.strategy ?? {};
   return type === "Recreate" ? { type } : { type, rollingUpdate: { ...ROLLING_UPDATE, ...rollingUpdate } };
 }
