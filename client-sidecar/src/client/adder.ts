@@ -13,7 +13,7 @@ import { admitted, assertMayBeClient, assertMayBeGateway } from "./admission.ts"
 import { type AnnouncementEffects, announce } from "./announcement.ts";
 import { clientConfig, recordEgress } from "./configuration.ts";
 import { ClientError } from "./error.ts";
-import { heldAddress } from "./free-address.ts";
+import { heldAddress } from "./held-address.ts";
 import type { Lives } from "./lives.ts";
 import { isLookalike, sayLookalikes } from "./lookalike.ts";
 import type { ClientMetrics } from "./metrics.ts";

@@ -100,6 +100,11 @@ describe("a pod that asks for an Egress", () => {
       { pod: POD, addresses: Array.from({ length: 17 }, (_, i) => `10.244.0.${i}`), isGateway: false },
       "too-many-addresses",
     ],
+    [
+      "has an IPv4 address in IPv6's spelling, which a slice does not take",
+      { pod: POD, addresses: ["10.244.0.9", "::ffff:af4:9"], isGateway: false },
+      "address-mapped",
+    ],
   ])("cannot be a client when it %s, however often it is tried", (_, candidate, code) => {
     const admit = () => assertMayBeClient(candidate);
     expect(admit).toThrow(expect.objectContaining({ code, retryable: false, remedy: expect.any(String) }));

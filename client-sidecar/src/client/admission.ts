@@ -5,6 +5,7 @@ import {
   CLIENT_ANNOTATION_PREFIX,
   EGRESS_LABEL,
   GATEWAY_ANNOTATION,
+  isApiAddress,
   isInvalid,
   labelValue,
   MAX_CLIENT_ADDRESSES,
@@ -63,6 +64,19 @@ const hasRoom: Check<Candidate> = ({ pod, addresses }) =>
       }
     : undefined;
 
+/** The schema of slices refuses such a one, and with it all other clients of the slice. */
+const hasPlainAddresses: Check<Candidate> = ({ pod, addresses }) => {
+  const mapped = addresses.find((address) => !isApiAddress(address));
+  return mapped === undefined
+    ? undefined
+    : {
+        reason: "address-mapped",
+        message: `pod ${nameOf(pod)} cannot be a client: ${mapped} is an IPv4 address in IPv6's spelling`,
+        remedy:
+          "a plugin before this one has to give it as IPv4: look at the other plugins of the node's conflist",
+      };
+};
+
 const allowsNamespace: Check<Request> = ({ reference: { namespace, name }, egress, podNamespace }) =>
   namespaceTest(egress)(podNamespace)
     ? undefined
@@ -100,7 +114,7 @@ const hasGateway: Check<Request> = ({ reference: { namespace, name }, egress, ga
   };
 };
 
-const OF_POD = [isNoGateway, hasAddress, hasRoom];
+const OF_POD = [isNoGateway, hasAddress, hasRoom, hasPlainAddresses];
 const OF_EGRESS = [allowsNamespace, sharesFamily, hasGateway];
 
 /** @throws ClientError where a pod that asks for an Egress cannot be a client, whatever the Egress is */

@@ -6,6 +6,7 @@ const RETRYABLE = {
   "is-gateway": false,
   "no-address": false,
   "too-many-addresses": false,
+  "address-mapped": false,
   "no-common-family": false,
   "attached-already": false,
   "address-held": true,

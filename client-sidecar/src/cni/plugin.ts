@@ -2,7 +2,7 @@
 
 import { AGENT_SOCKET, CLIENT_ANNOTATION_PREFIX, RUN_DIRECTORY } from "@egress-nat/crds/names";
 import { ClientError } from "../client/error.ts";
-import { AGENT_REMEDY, heldAddress } from "../client/free-address.ts";
+import { AGENT_REMEDY, heldAddress } from "../client/held-address.ts";
 import { isLookalike } from "../client/lookalike.ts";
 import { type Annotations, concerning } from "../client/opt-in.ts";
 import type { PodReference } from "../client/pod.ts";

@@ -1,9 +1,15 @@
+import type { GatewayBackend } from "../gateway/config.ts";
 import type { TestedBackend } from "./backends.ts";
 import { inside } from "./topology.ts";
 
+const REMOVALS: Readonly<Record<GatewayBackend, (variant: string) => Promise<string[]>>> = {
+  nftables: nftRemovals,
+  iptables: iptablesRemovals,
+};
+
 /** What a packet filter holds, each thing as the shell command that takes it away, of one family each. */
-export function filterRemovals(tested: TestedBackend): Promise<string[]> {
-  return tested.backend === "nftables" ? nftRemovals() : iptablesRemovals(tested.variant);
+export function filterRemovals({ backend, variant }: TestedBackend): Promise<string[]> {
+  return REMOVALS[backend](variant);
 }
 
 const TABLE = "inet egress_nat_gateway";
