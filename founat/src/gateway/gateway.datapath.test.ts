@@ -39,6 +39,7 @@ const SOON = { timeout: 20_000 };
 const families: readonly Family[] = ["ipv4", "ipv6"];
 
 describe.each(BACKENDS)("with $name", (tested) => {
+  const testAtLength = test.runIf(tested.atLength);
   const configOf = (changes: Partial<GatewayConfig> = {}) =>
     gatewayConfig({ backend: tested.backend, ...changes });
   /** How conntrack tells of a flow that takes the fastest path. */
@@ -102,22 +103,25 @@ describe.each(BACKENDS)("with $name", (tested) => {
     });
   });
 
-  test("an init that is killed again and again ends in the same state as one that is not", async () => {
-    const everything = async () =>
-      (
-        await inside(
-          "gateway",
-          `ip -details link show type ipip; ip fou show; ip rule; ip -6 rule; ip route show table all; ${tested.everything}`,
-        )
-      ).replaceAll(/^\d+: /gm, "");
-    await prepareGatewayNetns(kernelOf("gateway"));
-    while (!(await initUntilKilled(configOf())));
-    const state = await everything();
-    const kernel = countingKernel(kernelOf("gateway"));
-    await newGateway(kernel).init();
-    expect(kernel.writes()).toBe(0);
-    expect(await everything()).toBe(state);
-  });
+  testAtLength(
+    "an init that is killed again and again ends in the same state as one that is not",
+    async () => {
+      const everything = async () =>
+        (
+          await inside(
+            "gateway",
+            `ip -details link show type ipip; ip fou show; ip rule; ip -6 rule; ip route show table all; ${tested.everything}`,
+          )
+        ).replaceAll(/^\d+: /gm, "");
+      await prepareGatewayNetns(kernelOf("gateway"));
+      while (!(await initUntilKilled(configOf())));
+      const state = await everything();
+      const kernel = countingKernel(kernelOf("gateway"));
+      await newGateway(kernel).init();
+      expect(kernel.writes()).toBe(0);
+      expect(await everything()).toBe(state);
+    },
+  );
 
   describe("with two clients", () => {
     beforeAll(async () => {
@@ -348,7 +352,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
       },
     );
 
-    test("flows live on when the gateway program restarts; nothing is written", async () => {
+    testAtLength("flows live on when the gateway program restarts; nothing is written", async () => {
       const elements = await clientElements();
       const talks = families.map((family) =>
         ask("client", "tcp", addressOf("internet", family), { times: 15, pause: 0.2 }),
@@ -364,7 +368,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
       expect(await clientElements()).toBe(elements);
     });
 
-    test("established flows take the fast path, both ways through the tunnel", async () => {
+    testAtLength("established flows take the fast path, both ways through the tunnel", async () => {
       const before = await bareAnswers();
       const answers = await Promise.all(await establishedTalks(20));
       for (const [index, family] of families.entries()) {
@@ -393,39 +397,42 @@ describe.each(BACKENDS)("with $name", (tested) => {
       );
     });
 
-    test("a destination that is taken from the Egress ends the flows to it", async () => {
+    testAtLength("a destination that is taken from the Egress ends the flows to it", async () => {
       const talks = await establishedTalks(200);
       await gateway.configure(configOf({ destinations: ["203.0.113.0/24"] }));
       for (const talk of talks) expect(await talk).toMatch(/timeout$/);
       await gateway.configure(configOf());
     });
 
-    test("a destination that is excluded is cut off from its flows, both ways, also where the fast path carries them", async () => {
-      const servers = families.map((family) => addressOf("internet", family));
-      const counts = async () => {
-        const got = (await seenBy("internet")).filter((line) => line.endsWith(" more"));
-        const gotBy = families.map(
-          (family) => got.filter((line) => line.startsWith(`${addressOf("gateway", family)} `)).length,
-        );
-        return [...gotBy, ...(await Promise.all(servers.map(heard)))];
-      };
-      const dropped = async () => (await gateway.drops()).get("not_allowed") ?? 0;
-      const moreAreDropped = async () => {
-        const before = await dropped();
-        await expect.poll(dropped, SOON).toBeGreaterThan(before + 10);
-      };
-      const ports = await Promise.all(servers.map(subscribe));
-      await carried(ports.map((port) => ["udp ", `sport=${port} dport=9000 `]));
-      await gateway.configure(configOf({ excluded: [...CLUSTER_RANGES, ...servers] }));
-      await moreAreDropped();
-      const before = await counts();
-      await moreAreDropped();
-      expect(await counts()).toEqual(before);
-      await gateway.configure(configOf());
-      const grown = async () => (await counts()).every((count, index) => count > (before[index] ?? 0));
-      await expect.poll(grown, SOON).toBe(true);
-      await silence();
-    });
+    testAtLength(
+      "a destination that is excluded is cut off from its flows, both ways, also where the fast path carries them",
+      async () => {
+        const servers = families.map((family) => addressOf("internet", family));
+        const counts = async () => {
+          const got = (await seenBy("internet")).filter((line) => line.endsWith(" more"));
+          const gotBy = families.map(
+            (family) => got.filter((line) => line.startsWith(`${addressOf("gateway", family)} `)).length,
+          );
+          return [...gotBy, ...(await Promise.all(servers.map(heard)))];
+        };
+        const dropped = async () => (await gateway.drops()).get("not_allowed") ?? 0;
+        const moreAreDropped = async () => {
+          const before = await dropped();
+          await expect.poll(dropped, SOON).toBeGreaterThan(before + 10);
+        };
+        const ports = await Promise.all(servers.map(subscribe));
+        await carried(ports.map((port) => ["udp ", `sport=${port} dport=9000 `]));
+        await gateway.configure(configOf({ excluded: [...CLUSTER_RANGES, ...servers] }));
+        await moreAreDropped();
+        const before = await counts();
+        await moreAreDropped();
+        expect(await counts()).toEqual(before);
+        await gateway.configure(configOf());
+        const grown = async () => (await counts()).every((count, index) => count > (before[index] ?? 0));
+        await expect.poll(grown, SOON).toBe(true);
+        await silence();
+      },
+    );
 
     test("a client that is removed is cut off from its flows", async () => {
       const talks = await establishedTalks(200);
@@ -434,7 +441,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
       await gateway.update({ put: [gatewayClient("client")] });
     });
 
-    test("a tunnel link that was taken away comes back with its checks", async () => {
+    testAtLength("a tunnel link that was taken away comes back with its checks", async () => {
       const listing = () =>
         inside("gateway", `${tested.everything}; ip -details link show type ipip; ip rule`);
       const before = (await listing()).replaceAll(/^\d+: /gm, "");
@@ -444,7 +451,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
       expect(await ask("client", "tcp", addressOf("internet", "ipv4"))).toBe(addressOf("gateway", "ipv4"));
     });
 
-    test.runIf(tested.atLength)(
+    testAtLength(
       "wherever a change of the source ports is interrupted, every tunnel link that is up has its check",
       async () => {
         const unguarded = async () => {
@@ -466,16 +473,19 @@ describe.each(BACKENDS)("with $name", (tested) => {
       },
     );
 
-    test("a destination that is taken from the Egress is out of reach at once, and its return brings it back", async () => {
-      const answers = (timeout: number) =>
-        Promise.all(
-          families.map((family) => ask("client", "tcp", addressOf("internet", family), { timeout })),
-        );
-      await gateway.configure(configOf({ destinations: ["203.0.113.0/24"] }));
-      expect(await answers(2)).toEqual(["timeout", "timeout"]);
-      await gateway.configure(configOf());
-      expect(await answers(20)).toEqual(families.map((family) => addressOf("gateway", family)));
-    });
+    testAtLength(
+      "a destination that is taken from the Egress is out of reach at once, and its return brings it back",
+      async () => {
+        const answers = (timeout: number) =>
+          Promise.all(
+            families.map((family) => ask("client", "tcp", addressOf("internet", family), { timeout })),
+          );
+        await gateway.configure(configOf({ destinations: ["203.0.113.0/24"] }));
+        expect(await answers(2)).toEqual(["timeout", "timeout"]);
+        await gateway.configure(configOf());
+        expect(await answers(20)).toEqual(families.map((family) => addressOf("gateway", family)));
+      },
+    );
 
     test("a client that is removed loses its elements and its flows, inner and outer; others keep theirs", async () => {
       for (const family of families) await ask("neighbour", "udp", addressOf("internet", family));
@@ -503,43 +513,45 @@ describe.each(BACKENDS)("with $name", (tested) => {
       await gateway.sync(both);
     });
 
-    test("flows that a killed program left to a client that is gone are ended by the next one", async () => {
-      for (const family of families) await ask("client", "udp", addressOf("internet", family));
-      const kernel = kernelOf("gateway");
-      const killed = newGateway({
-        ...kernel,
-        run: (steps) =>
-          JSON.stringify(steps).includes("conntrack") ? Promise.reject(new Interrupted()) : kernel.run(steps),
-      });
-      await expect(killed.sync([gatewayClient("neighbour")])).rejects.toThrow(Interrupted);
-      const left = () =>
-        Promise.all(families.map((family) => flows("gateway", `src=${addressOf("client", family)} `)));
-      expect((await left()).flat()).not.toEqual([]);
-      const next = newGateway();
-      await next.init();
-      await next.sync([gatewayClient("neighbour")]);
-      expect(await left()).toEqual([[], []]);
-    });
-
-    test.runIf(tested.atLength)(
-      "10,000 clients are one command per processor, and one more is another",
+    testAtLength(
+      "flows that a killed program left to a client that is gone are ended by the next one",
       async () => {
-        const kernel = countingKernel(kernelOf("gateway"));
-        const counted = newGateway(kernel);
-        await counted.init();
-        const many = Array.from({ length: 10_000 }, (_, i) => ({
-          id: `pod-${i}`,
-          addresses: [`10.${100 + (i >> 14)}.${(i >> 8) & 63}.${i & 255}`],
-        }));
-        await counted.sync([...both, ...many]);
-        // None of fewer than 2,000 clients; ipset has no parser that would keep a processor busy.
-        const atOnce = tested.backend === "iptables" ? 1 : Math.min(availableParallelism(), 5);
-        expect(kernel.writes()).toBe(atOnce);
-        await counted.update({ put: [{ id: "one-more", addresses: ["10.200.0.1"] }] });
-        expect(kernel.writes()).toBe(atOnce + 1);
-        expect((await clientElements()).match(tested.mark)).toHaveLength(10_003);
-        expect(await ask("client", "tcp", addressOf("internet", "ipv4"))).toBe(addressOf("gateway", "ipv4"));
+        for (const family of families) await ask("client", "udp", addressOf("internet", family));
+        const kernel = kernelOf("gateway");
+        const killed = newGateway({
+          ...kernel,
+          run: (steps) =>
+            JSON.stringify(steps).includes("conntrack")
+              ? Promise.reject(new Interrupted())
+              : kernel.run(steps),
+        });
+        await expect(killed.sync([gatewayClient("neighbour")])).rejects.toThrow(Interrupted);
+        const left = () =>
+          Promise.all(families.map((family) => flows("gateway", `src=${addressOf("client", family)} `)));
+        expect((await left()).flat()).not.toEqual([]);
+        const next = newGateway();
+        await next.init();
+        await next.sync([gatewayClient("neighbour")]);
+        expect(await left()).toEqual([[], []]);
       },
     );
+
+    testAtLength("10,000 clients are one command per processor, and one more is another", async () => {
+      const kernel = countingKernel(kernelOf("gateway"));
+      const counted = newGateway(kernel);
+      await counted.init();
+      const many = Array.from({ length: 10_000 }, (_, i) => ({
+        id: `pod-${i}`,
+        addresses: [`10.${100 + (i >> 14)}.${(i >> 8) & 63}.${i & 255}`],
+      }));
+      await counted.sync([...both, ...many]);
+      // None of fewer than 2,000 clients; ipset has no parser that would keep a processor busy.
+      const atOnce = tested.backend === "iptables" ? 1 : Math.min(availableParallelism(), 5);
+      expect(kernel.writes()).toBe(atOnce);
+      await counted.update({ put: [{ id: "one-more", addresses: ["10.200.0.1"] }] });
+      expect(kernel.writes()).toBe(atOnce + 1);
+      expect((await clientElements()).match(tested.mark)).toHaveLength(10_003);
+      expect(await ask("client", "tcp", addressOf("internet", "ipv4"))).toBe(addressOf("gateway", "ipv4"));
+    });
   });
 });

@@ -97,7 +97,7 @@ test("flows and clients live on when a gateway changes its backend, and nothing 
   await gateway.sync(clients);
 });
 
-test.each(isLong ? [5, 8] : [8])(
+test.runIf(isLong).each([5, 8])(
   "the same where its program is killed again and again, each time after %i commands",
   async (commands) => {
     const begun = talks(60);

@@ -5,7 +5,10 @@ import { inside } from "./topology.ts";
 export interface TestedBackend {
   readonly name: string;
   readonly backend: GatewayBackend;
-  /** Whether there is time for what takes minutes: where processors are emulated each process of iptables is slow. */
+  /**
+   * Whether there is time for more than attacks and what only a packet filter can do: where processors are emulated each
+   * process of iptables is slow.
+   */
   readonly atLength: boolean;
   /** Of iptables. */
   readonly variant: string;

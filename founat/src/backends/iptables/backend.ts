@@ -13,7 +13,7 @@ import * as tc from "./filters.ts";
 import { peerDifferences, peerLines, peersOf } from "./peers.ts";
 import { gatewayRules } from "./rules.ts";
 import { destroyStep, ipsetStep, parseSets, type Sets, setChanges } from "./sets.ts";
-import { NO_TABLES, parseTables, type Tables, tableChanges } from "./tables.ts";
+import { holdsChains, NO_TABLES, parseTables, type Tables, tableChanges } from "./tables.ts";
 import { unavailable } from "./unavailable.ts";
 
 const PROGRAMS = { ipv4: "iptables", ipv6: "ip6tables" } as const;
@@ -42,15 +42,15 @@ export class IptablesBackend implements Backend {
     this.#kernel = kernel;
   }
 
-  /** Sets come before all else, and go after it. */
+  /** Sets come before all else, and go after it. What is not installed has made nothing. */
   async exists(): Promise<boolean> {
-    const [names = ""] = await this.#kernel.read([{ file: "ipset", args: ["list", "-name"], mayFail: true }]);
+    const question = { file: "ipset", args: ["list", "-name"], mayFail: !this.#tried };
+    const [names = ""] = await this.#kernel.read([question]);
     return /^en-/m.test(names);
   }
 
   async read(): Promise<FilterState> {
     const variant = await this.#variantHere();
-    // What is not installed has made nothing.
     const mayFail = !this.#tried;
     const [rules4 = "", rules6 = "", sets = "", filters = "", ipv6 = ""] = await this.#kernel.read([
       { ...saveStep("ipv4", variant), mayFail },
@@ -63,7 +63,7 @@ export class IptablesBackend implements Backend {
     if (ipv6 !== "") tables.set("ipv6", parseTables(rules6));
     const state = { variant, tables, sets: parseSets(sets), filters: tc.parseFilters(filters) };
     return {
-      exists: state.sets.size > 0,
+      exists: state.sets.size > 0 || [...tables.values()].some((of) => holdsChains(of, PREFIX)),
       fastPath: false,
       peers: () => peersOf(state.sets),
       changes: (policy, { replaced }) => this.#changes(policy, state, replaced).catch(unavailable),

@@ -26,6 +26,10 @@ export function parseTables(text: string): Tables {
   return tables;
 }
 
+export function holdsChains(tables: Tables, prefix: string): boolean {
+  return [...tables.values()].some((chains) => [...chains.keys()].some((chain) => chain.startsWith(prefix)));
+}
+
 /**
  * What of `wanted` the kernel lacks or has otherwise, and what makes it so: a text for `iptables-restore --noflush`, in
  * which chains that are as they should be do not appear, so that their counters go on.

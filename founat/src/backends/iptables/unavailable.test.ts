@@ -49,10 +49,16 @@ test.each([
     "CAP_NET_RAW",
   ],
   [
-    "old iptables is asked, without the capability",
+    "old iptables is asked",
     LISTING,
     "iptables-legacy-restore: unable to initialize table 'filter'",
-    "CAP_NET_RAW",
+    "load the kernel modules on the node",
+  ],
+  [
+    "what is said has failed twice",
+    SAVE,
+    "a failed: b: ipset: not found",
+    "load the kernel modules on the node",
   ],
 ])("what is missing, and what to do, comes first: %s", (_, command, stderr, remedy) => {
   const error = refusal(command, stderr);
@@ -60,7 +66,7 @@ test.each([
   const { message } = error as FounatError;
   expect(message.slice(0, SHOWN)).toContain(stderr);
   expect(message.slice(0, SHOWN)).toContain(remedy);
-  expect(message).toMatch(/act_gact and act_skbedit$/);
+  expect(message).toMatch(/act_gact and act_skbedit, and of iptables-legacy .*$/);
   expect(message).not.toContain(command.args.join(" "));
 });
 
