@@ -101,7 +101,7 @@ const ADDITION: Work = {
     const added = await node.run("ADD", VICTIM);
     if (added.exitCode === 0) return;
     expect(added).toMatchObject({ result: { code: 11 } });
-    await eventually(() => expect(agent.isDead).toBe(true));
+    expect(await agent.isAlive()).toBe(false);
     // Nothing is done to a pod's network namespace that nobody would undo.
     if (node.setUp(VICTIM) !== undefined) expect(node.records()).toContain(VICTIM.name);
   },
@@ -111,7 +111,9 @@ const DELETION: Work = {
   before: (node) => node.mustAdd(VICTIM),
   work: async (node, agent) => {
     await node.mustDelete(VICTIM);
-    await eventually(() => expect(agent.isDead || node.setUp(VICTIM) === undefined).toBe(true));
+    await eventually(async () =>
+      expect(node.setUp(VICTIM) === undefined || !(await agent.isAlive())).toBe(true),
+    );
   },
 };
 
@@ -132,7 +134,7 @@ async function killedAt(
   await before(node);
   await agent.tell({ step, death });
   await work(node, agent);
-  const { isDead } = agent;
+  const isKilled = !(await agent.isAlive());
   await agent[Symbol.asyncDispose]();
 
   // Whom a gateway may trust has a file for each address, so that nobody else is given it.
@@ -162,10 +164,11 @@ async function killedAt(
   await expectBystander();
   await eventually(() => expect(versions.get(node.name)?.at(-1)).toContain(HEIR.name));
   for (const names of versions.get(node.name) ?? []) expect(names).toContain(BYSTANDER.name);
-  return isDead;
+  return isKilled;
 }
 
-describe.each([
+// At the same time: most of each is the start of processes, and waiting.
+describe.concurrent.each([
   ["adds", ADDITION],
   ["deletes", DELETION],
 ])("an agent that is killed while it %s a client", (_, work) => {

@@ -24,6 +24,9 @@ export interface Fate {
   readonly death: Death;
 }
 
+/** Answered by who is alive, and has died of nothing that it did before. */
+export type Question = "are you alive?";
+
 let fate: Fate | undefined;
 let steps = 0;
 
@@ -81,9 +84,9 @@ const { kubeconfig, ...node }: MortalAgentOptions = JSON.parse(process.argv[2] ?
 fs.renameSync = countSteps(fs.renameSync);
 fs.rmSync = countSteps(fs.rmSync);
 syncBuiltinESMExports();
-process.on("message", (message: Fate) => {
-  fate = message;
-  process.send?.("told");
+process.on("message", (message: Fate | Question) => {
+  if (typeof message === "object") fate = message;
+  process.send?.("yes");
 });
 process.on("disconnect", die);
 const logger = createLogger({ name: "test", level: "silent" });

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import type { Fate, MortalAgentOptions } from "./mortal-agent.ts";
+import type { Fate, MortalAgentOptions, Question } from "./mortal-agent.ts";
 
 /** A node agent in a process of its own, which is killed. */
 export class MortalProcess implements AsyncDisposable {
@@ -19,15 +19,22 @@ export class MortalProcess implements AsyncDisposable {
     return new MortalProcess(fork(program, [JSON.stringify(options)], { execArgv }));
   }
 
-  get isDead(): boolean {
-    return this.#child.signalCode === "SIGKILL";
-  }
-
   /** Resolves when the process knows at which of its next steps it ends. */
   async tell(fate: Fate): Promise<void> {
-    const told = once(this.#child, "message");
-    this.#child.send(fate);
-    await told;
+    await this.#ask(fate);
+  }
+
+  /** The process itself is asked: what it has done is seen before its death is. */
+  isAlive(): Promise<boolean> {
+    return this.#ask("are you alive?");
+  }
+
+  /** @returns whether it has answered; else it is dead */
+  #ask(message: Fate | Question): Promise<boolean> {
+    const answered = once(this.#child, "message").then(() => true);
+    // That it cannot be sent is told by the exit.
+    this.#child.send(message, () => undefined);
+    return Promise.race([answered, this.#exit.then(() => false)]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
