@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import {
   CLUSTER_RANGES_CONFIG_MAP,
   clusterRangesData,
@@ -111,9 +112,8 @@ const DELETION: Work = {
   before: (node) => node.mustAdd(VICTIM),
   work: async (node, agent) => {
     await node.mustDelete(VICTIM);
-    await eventually(async () =>
-      expect(node.setUp(VICTIM) === undefined || !(await agent.isAlive())).toBe(true),
-    );
+    const isDone = async () => isDeepStrictEqual(await node.all(), allOf([BYSTANDER]));
+    await eventually(async () => expect((await isDone()) || !(await agent.isAlive())).toBe(true));
   },
 };
 
