@@ -29,13 +29,16 @@ export class FakeGateways {
     await slices.whenSynced();
   }
 
-  async add(address: string): Promise<void> {
+  /** @returns the port on loopback that the gateway's address stands for */
+  async add(address: string): Promise<number> {
     const responder = new HeartbeatResponder({
       port: 0,
       host: "127.0.0.1",
       value: (uid) => (this.#gateways.get(address)?.stuck ?? this.#applied()).get(uid),
     });
-    this.#gateways.set(address, { responder, port: await responder.listen(), stuck: undefined });
+    const port = await responder.listen();
+    this.#gateways.set(address, { responder, port, stuck: undefined });
+    return port;
   }
 
   /** From now on this gateway takes in nothing new; `false` undoes it. */
