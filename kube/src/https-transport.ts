@@ -59,7 +59,8 @@ class HttpsTransport implements Transport {
     try {
       const response = await this.#answerTo(options, this.#requests, deadline);
       const body = await text(response);
-      const complaint = `${method} ${path}: the answer is not JSON: ${JSON.stringify(body.slice(0, 200))}`;
+      const complaint = () =>
+        `${method} ${path}: the answer is not JSON: ${JSON.stringify(body.slice(0, 200))}`;
       return parseJson(body, complaint) as T;
     } catch (error) {
       throw this.#explain(error, options, deadline);

@@ -4,11 +4,11 @@ import { retryableError } from "./error.ts";
  * @param complaint what to say of a text that is no JSON
  * @throws KubeError InvalidResponse
  */
-export function parseJson(text: string, complaint: string): unknown {
+export function parseJson(text: string, complaint: () => string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw retryableError("InvalidResponse", complaint, cause);
+    throw retryableError("InvalidResponse", complaint(), cause);
   }
 }
 

@@ -76,7 +76,7 @@ export async function presentVersion(request: CollectionRequest): Promise<string
 
 async function listInPages<T>(request: ListRequest<T>, limit: number | undefined): Promise<ListResult<T>> {
   const { transport, path, query, metadataOnly, convert, signal } = request;
-  const complaint = `GET ${path}: the answer is not a list, or was cut off`;
+  const complaint = () => `GET ${path}: the answer is not a list, or was cut off`;
   const items: T[] = [];
   let token: string | undefined;
   while (true) {
@@ -95,7 +95,7 @@ async function listInPages<T>(request: ListRequest<T>, limit: number | undefined
       }
     }
     const envelope = Envelope.safeParse(parseJson(scanner.envelope(), complaint));
-    if (!envelope.success) throw retryableError("InvalidResponse", complaint, envelope.error);
+    if (!envelope.success) throw retryableError("InvalidResponse", complaint(), envelope.error);
     const { metadata } = envelope.data;
     if (!metadata.continue) return { items, resourceVersion: metadata.resourceVersion };
     token = metadata.continue;
