@@ -1,4 +1,5 @@
 import { ADDRESS_BITS, type Family, formatCidr } from "@egress-nat/addresses";
+import { hex } from "../backends/spelling.ts";
 import type { Routing } from "../iproute/batch.ts";
 import { linkName } from "../iproute/links.ts";
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
@@ -69,7 +70,7 @@ function bypassRules({ family, carriers }: FamilyCoverage, mark: Mark, wide: boo
     // An outer packet must never meet the tunnel that made it.
     ...gateways.map((gateway) => rule(family, 1850, `to ${gateway}`, MAIN_TABLE)),
     ...(egresses.some(({ originatingOnly }) => originatingOnly)
-      ? [rule(family, 1880, `fwmark 0x${mark.value.toString(16)}/0x${mark.mask.toString(16)}`, MAIN_TABLE)]
+      ? [rule(family, 1880, `fwmark ${hex(mark.value)}/${hex(mark.mask)}`, MAIN_TABLE)]
       : []),
     ...(wide
       ? [

@@ -1,4 +1,5 @@
 import { type Addresses, FAMILIES, formatCidr } from "@egress-nat/addresses";
+import { hex } from "../backends/spelling.ts";
 import type { Routing } from "../iproute/batch.ts";
 import { linkName, type TunnelLink, type Tunnels, tunnelLink } from "../iproute/links.ts";
 import { FOUNAT_PROTOCOL, type Route } from "../iproute/routes.ts";
@@ -62,7 +63,7 @@ function routesOf(link: TunnelLink): Route[] {
 const MAIN = `lookup ${MAIN_TABLE}`;
 const TO_CLIENTS = `lookup ${CLIENTS_TABLE}`;
 
-const PASSED = `fwmark 0x${MARKS.passed.toString(16)}/0xffffffff`;
+const PASSED = `fwmark ${hex(MARKS.passed)}/0xffffffff`;
 
 /** What this host sends as itself: above all outer packets, which would ask every other rule in vain. */
 function ownWay(link: TunnelLink): Rule {

@@ -5,7 +5,7 @@ import type { PeerChanges } from "../../gateway/peers.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
 import { OF_IPV6 } from "../../kernel/ipv6.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import { batch, type Command, type Step } from "../../kernel/step.ts";
+import type { Command, Step } from "../../kernel/step.ts";
 import type { Backend, FilterState } from "../backend.ts";
 import { RuleListing } from "./asking.ts";
 import { parseDrops } from "./drops.ts";
@@ -69,7 +69,7 @@ export class IptablesBackend implements Backend {
       changes: (policy, { replaced }) => this.#changes(policy, state, replaced).catch(unavailable),
       peerDifferences: (peers) => peerDifferences(peers, state.sets),
       removal: [
-        ...batch("tc", ["-batch", "-"], tc.filterRemoval(state.filters)),
+        ...tc.tcStep(tc.filterRemoval(state.filters)),
         ...restoration(new Map(), state).steps,
         ...destroyStep([...state.sets.keys()]),
       ],
@@ -109,7 +109,7 @@ export class IptablesBackend implements Backend {
       { differences: sets.differences, steps: ipsetStep(sets.before) },
       restoration(wanted, state),
       { differences: [], steps: destroyStep(sets.gone) },
-      { differences: filters.differences, steps: batch("tc", ["-batch", "-"], filters.lines) },
+      { differences: filters.differences, steps: tc.tcStep(filters.lines) },
     );
   }
 

@@ -1,7 +1,7 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import type { Difference } from "../../difference.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
-import type { Command } from "../../kernel/step.ts";
+import { batch, type Command } from "../../kernel/step.ts";
 import { setName } from "./sets.ts";
 
 /** Device -> the filters (tc-basic(8)) of its qdisc for both ways, in the words by which they are added. */
@@ -79,6 +79,11 @@ export function filterChanges(policy: GatewayPolicy, actual: Filters, replaced: 
     );
   }
   return { differences, lines };
+}
+
+/** One process for all lines. */
+export function tcStep(lines: readonly string[]): Command[] {
+  return batch("tc", ["-batch", "-"], lines);
 }
 
 export function filterRemoval(actual: Filters): string[] {
