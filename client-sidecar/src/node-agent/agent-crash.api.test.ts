@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from "node:util";
 import {
   CLUSTER_RANGES_CONFIG_MAP,
   clusterRangesData,
-  EGRESS_LABEL,
   EGRESS_RESOURCE,
   EgressClientSlice,
   SLICE_RESOURCE,
@@ -15,9 +14,7 @@ import {
   Cache,
   CONFIG_MAP_RESOURCE,
   createTransport,
-  ENDPOINT_SLICE_RESOURCE,
   loadCredentials,
-  type Resource,
   resourcePath,
   type Transport,
 } from "@egress-nat/kube";
@@ -33,6 +30,7 @@ import { LastingNetworks, setUpIn } from "../testing/lasting-networks.ts";
 import { locationsIn } from "../testing/locations.ts";
 import type { Death } from "../testing/mortal-agent.ts";
 import { MortalProcess } from "../testing/mortal-process.ts";
+import { createObject, createServedEgress } from "../testing/served-egress.ts";
 
 const GATEWAY = "198.51.100.1";
 
@@ -58,7 +56,12 @@ beforeAll(async () => {
   gateways = new FakeGateways();
   await gateways.start(transport, namespace, logger);
   gatewayPort = await gateways.add(GATEWAY);
-  await createEgress();
+  const where = { transport, namespace };
+  await createObject(where, CONFIG_MAP_RESOURCE, {
+    metadata: { namespace, name: CLUSTER_RANGES_CONFIG_MAP },
+    data: clusterRangesData(["10.96.0.0/16"]),
+  });
+  await createServedEgress(where, "nat", [GATEWAY]);
   const parse = (raw: unknown) => EgressClientSlice.parse(raw);
   const slices = new Cache({ transport, resource: SLICE_RESOURCE, namespace, parse, logger });
   slices.onChange(({ type, object: { nodeName, clients } }) => {
@@ -309,41 +312,4 @@ function allOf(pods: readonly Pod[]): Awaited<ReturnType<Node["all"]>> {
 /** Under load an apiserver takes seconds for what takes milliseconds else. */
 function eventually<T>(check: () => T | Promise<T>): Promise<T> {
   return vi.waitFor(check, { timeout: 20_000 });
-}
-
-/** As operator and EndpointSlice controller leave it. */
-async function createEgress(): Promise<void> {
-  const metadata = { namespace, name: "nat" };
-  const service = { apiVersion: "v1", kind: "Service", name: "nat", uid: "service-nat", controller: true };
-  await create(CONFIG_MAP_RESOURCE, {
-    metadata: { namespace, name: CLUSTER_RANGES_CONFIG_MAP },
-    data: clusterRangesData(["10.96.0.0/16"]),
-  });
-  await create(EGRESS_RESOURCE, { metadata, spec: { destinations: ["0.0.0.0/0"] } });
-  await transport.request({
-    method: "PATCH",
-    path: `${resourcePath(EGRESS_RESOURCE, metadata)}/status`,
-    contentType: "application/merge-patch+json",
-    body: { status: { serviceIPs: ["10.96.0.10"], serviceUID: service.uid } },
-  });
-  await create(ENDPOINT_SLICE_RESOURCE, {
-    metadata: {
-      ...{ namespace, name: "nat-abcde", labels: { [EGRESS_LABEL]: "nat" } },
-      ownerReferences: [service],
-    },
-    addressType: "IPv4",
-    endpoints: [
-      {
-        addresses: [GATEWAY],
-        conditions: { ready: true },
-        targetRef: { kind: "Pod", namespace, name: "gateway", uid: "uid-gateway" },
-      },
-    ],
-  });
-}
-
-async function create(resource: Resource, object: object): Promise<void> {
-  const { apiVersion, kind } = resource;
-  const path = resourcePath(resource, { namespace });
-  await transport.request({ method: "POST", path, body: { apiVersion, kind, ...object } });
 }

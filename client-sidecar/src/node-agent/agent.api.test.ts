@@ -9,7 +9,6 @@ import {
   clusterRangesData,
   EGRESS_LABEL,
   EGRESS_RESOURCE,
-  type Egress,
   EgressClientSlice,
   SLICE_RESOURCE,
   sliceName,
@@ -21,6 +20,7 @@ import {
   loadCredentials,
   NAMESPACE_RESOURCE,
   POD_RESOURCE,
+  type Resource,
   ResourceClient,
   resourcePath,
   type Transport,
@@ -36,6 +36,13 @@ import { CompiledPlugin } from "../testing/compiled-plugin.ts";
 import { FakeGateways } from "../testing/fake-gateways.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
 import { locationsIn } from "../testing/locations.ts";
+import {
+  createObject,
+  createServedEgress,
+  gatewayEndpoint,
+  patchObject,
+  serviceOwner,
+} from "../testing/served-egress.ts";
 import { Agent } from "./agent.ts";
 
 const NODE = "node-1";
@@ -820,25 +827,8 @@ async function sliceAddresses(name: string): Promise<string[]> {
   return list.items.flatMap(({ clients }) => clients.flatMap(({ addresses }) => addresses));
 }
 
-/** An Egress as operator and EndpointSlice controller leave it. @returns the name of its EndpointSlice */
-async function createEgress(name: string, addresses: readonly string[], spec: object = {}): Promise<string> {
-  await create(EGRESS_RESOURCE, {
-    metadata: { namespace, name },
-    spec: { destinations: ["0.0.0.0/0"], ...spec },
-  });
-  const status = { serviceIPs: ["10.96.0.10"], serviceUID: `service-${name}` };
-  await patch(EGRESS_RESOURCE, name, { status }, "status");
-  const metadata = {
-    ...{ namespace, name: `${name}-abcde`, labels: { [EGRESS_LABEL]: name } },
-    ownerReferences: [serviceOwner(name)],
-  };
-  const endpoints = addresses.map(endpoint);
-  await create(ENDPOINT_SLICE_RESOURCE, { metadata, addressType: "IPv4", endpoints });
-  return metadata.name;
-}
-
-function serviceOwner(name: string) {
-  return { apiVersion: "v1", kind: "Service", name, uid: `service-${name}`, controller: true };
+function createEgress(name: string, addresses: readonly string[], spec: object = {}): Promise<string> {
+  return createServedEgress({ transport, namespace }, name, addresses, spec);
 }
 
 /** As the operator does once it has resolved the Egress's selector. */
@@ -847,20 +837,13 @@ function allow(name: string, allowedNamespaces: readonly string[]): Promise<void
 }
 
 function endpoint(address: string) {
-  return {
-    addresses: [address],
-    conditions: { ready: true },
-    targetRef: { kind: "Pod", namespace, name: `gateway-${address}`, uid: `uid-${address}` },
-  };
+  return gatewayEndpoint(namespace, address);
 }
 
-type Resource = Parameters<typeof resourcePath>[0];
-
-async function create(resource: Resource, object: object): Promise<void> {
-  await new ResourceClient(transport, resource, (raw) => raw as Egress).create(object as Egress);
+function create(resource: Resource, object: object): Promise<void> {
+  return createObject({ transport, namespace }, resource, object);
 }
 
-async function patch(resource: Resource, name: string, change: object, subresource?: string): Promise<void> {
-  const client = new ResourceClient(transport, resource, (raw) => raw as Egress);
-  await client.patch({ namespace, name }, change, { subresource });
+function patch(resource: Resource, name: string, change: object, subresource?: string): Promise<void> {
+  return patchObject({ transport, namespace }, resource, name, change, subresource);
 }
