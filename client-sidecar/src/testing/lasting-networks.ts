@@ -35,7 +35,9 @@ export class LastingNetworks extends FakeNetworks {
 
   #save(netns: string): void {
     const config = this.applied.get(netns);
-    if (existsSync(netns)) writeFileSync(netns, config === undefined ? "" : JSON.stringify(config));
+    const content = config === undefined ? "" : JSON.stringify(config);
+    // An agent that is killed while it writes leaves an empty file. A kernel does not lose what only was to stay.
+    if (existsSync(netns) && readFileSync(netns, "utf8") !== content) writeFileSync(netns, content);
   }
 }
 
