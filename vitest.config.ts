@@ -31,9 +31,10 @@ export default defineConfig({
           name: "unit",
           isolate: false,
           setupFiles: "test/patience.ts",
-          // Generous: some tests start processes, and machines may be busy.
+          // Generous: some tests start processes, and machines may be busy. On a fresh one a hook compiles what the plugin
+          // stands on.
           testTimeout: 60_000,
-          hookTimeout: 60_000,
+          hookTimeout: 600_000,
           include: ["*/src/**/*.test.ts", "{tools,test}/**/*.test.ts"],
           exclude: [
             "**/node_modules/**",
