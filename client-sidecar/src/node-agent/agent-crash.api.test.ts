@@ -309,7 +309,7 @@ function allOf(pods: readonly Pod[]): Awaited<ReturnType<Node["all"]>> {
   };
 }
 
-/** Under load an apiserver takes seconds for what takes milliseconds else. */
+/** Under load an apiserver takes seconds for what takes milliseconds else, and so does the start of an agent. */
 function eventually<T>(check: () => T | Promise<T>): Promise<T> {
-  return vi.waitFor(check, { timeout: 20_000 });
+  return vi.waitFor(check, { timeout: 90_000 });
 }
