@@ -15,7 +15,9 @@ export type Clients = ReadonlyMap<string, GatewayClient>;
 export function clientsOf(slices: readonly GatewaySlice[], mayUse: (namespace: string) => boolean): Clients {
   const holders = new Map<string, SliceEntry>();
   const entries = slices.flatMap((slice) => slice.entries);
+  let claims = 0;
   for (const entry of entries) {
+    claims += entry.addresses.length;
     for (const address of entry.addresses) {
       const holder = holders.get(address);
       if (holder === undefined || isLater(entry, holder)) holders.set(address, entry);
@@ -25,7 +27,8 @@ export function clientsOf(slices: readonly GatewaySlice[], mayUse: (namespace: s
   for (const entry of entries) {
     const { id, namespace, addresses } = entry;
     if (!mayUse(namespace)) continue;
-    const held = addresses.filter((address) => holders.get(address)?.id === id);
+    const isHolder = (address: string) => holders.get(address)?.id === id;
+    const held = claims === holders.size ? addresses : addresses.filter(isHolder);
     if (held.length > 0) clients.set(id, held.length === addresses.length ? entry : { id, addresses: held });
   }
   return clients;

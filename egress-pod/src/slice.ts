@@ -1,3 +1,4 @@
+import { isIPv4 } from "node:net";
 import { canonicalAddress } from "@egress-nat/addresses";
 import { EgressClientSlice, isApiAddress, ObjectHead, SliceClient } from "@egress-nat/crds";
 import type { Logger } from "@egress-nat/program";
@@ -40,7 +41,7 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
   clients.forEach((client, index) => {
     if (isEntry(client)) {
       const { uid, namespace, addedAt } = client;
-      const addresses = client.addresses.flatMap((address) => canonicalAddress(address) ?? []);
+      const addresses = client.addresses.map(canonical);
       entries.push({ id: `${metadata.uid}/${uid}`, namespace, addresses, addedAt });
       return;
     }
@@ -69,6 +70,11 @@ function isEntry(
     typeof addedAt === "string" &&
     Array.isArray(addresses) &&
     addresses.length > 0 &&
-    addresses.every((address) => typeof address === "string" && isApiAddress(address))
+    addresses.every((address) => typeof address === "string" && (isIPv4(address) || isApiAddress(address)))
   );
+}
+
+/** Node's own code knows most of ten thousand addresses sooner; those of IPv4 have one spelling. */
+function canonical(address: string): string {
+  return isIPv4(address) ? address : (canonicalAddress(address) ?? address);
 }
