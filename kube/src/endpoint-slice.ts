@@ -11,6 +11,11 @@ export const ENDPOINT_SLICE_RESOURCE = namespacedResource(
   "EndpointSlice",
 );
 
+const Names = z
+  .array(z.object({ name: z.string() }))
+  .nullish()
+  .transform((names) => (names ?? []).map(({ name }) => name));
+
 /** The part of an EndpointSlice that tells which pods serve. */
 export const EndpointSlice = z.object({
   metadata: z.object({
@@ -33,6 +38,7 @@ export const EndpointSlice = z.object({
           })
           .default({}),
         nodeName: z.string().nullish(),
+        hints: z.object({ forNodes: Names, forZones: Names }).nullish(),
         targetRef: z.object({ name: z.string(), uid: z.string() }).partial().nullish(),
       }),
     )
@@ -71,6 +77,13 @@ export interface Endpoint {
   /** Ready, or terminating and still able to serve. */
   readonly serving: boolean;
   readonly terminating: boolean;
+  /** Whom it is meant for, where the Service asks for that (`trafficDistribution`). */
+  readonly hints?: Hints;
+}
+
+interface Hints {
+  readonly forNodes: readonly string[];
+  readonly forZones: readonly string[];
 }
 
 /**
@@ -80,7 +93,7 @@ export interface Endpoint {
 export function mergeEndpoints(slices: readonly EndpointSlice[]): readonly Endpoint[] {
   const endpoints = new Map<string, Endpoint>();
   for (const endpoint of slices.flatMap(({ endpoints }) => endpoints)) {
-    const { conditions, nodeName, targetRef } = endpoint;
+    const { conditions, nodeName, hints, targetRef } = endpoint;
     // Those of a slice of type FQDN are names.
     const addresses = endpoint.addresses.filter(isAddress);
     if (addresses.length === 0) continue;
@@ -89,6 +102,7 @@ export function mergeEndpoints(slices: readonly EndpointSlice[]): readonly Endpo
     const serving = conditions.serving ?? ready;
     const id = targetRef?.uid ?? addresses.join();
     const known = endpoints.get(id);
+    const meantFor = [known?.hints, hints].filter((each) => each != null);
     endpoints.set(id, {
       name: targetRef?.name ?? addresses.join(),
       nodeName: nodeName ?? known?.nodeName,
@@ -96,6 +110,12 @@ export function mergeEndpoints(slices: readonly EndpointSlice[]): readonly Endpo
       ready: ready || (known?.ready ?? false),
       serving: serving || (known?.serving ?? false),
       terminating: conditions.terminating ?? known?.terminating ?? false,
+      ...(meantFor.length > 0 && {
+        hints: {
+          forNodes: meantFor.flatMap(({ forNodes }) => forNodes),
+          forZones: meantFor.flatMap(({ forZones }) => forZones),
+        },
+      }),
     });
   }
   return [...endpoints.values()];

@@ -66,7 +66,7 @@ const MAX_PENDING_WRITES = 1_000;
 
 const MAX_ATTEMPTS = 12;
 const BACKOFF = { baseMs: 500, maxMs: 10_000 };
-const CLOSE_TIMEOUT_MS = 2_000;
+const CLOSE_TIMEOUT_MS = 1_000;
 
 const MAX_NOTE_BYTES = 1024;
 const MAX_INSTANCE_LENGTH = 128;
@@ -124,7 +124,7 @@ export class EventRecorder {
     this.#scheduleSweep();
   }
 
-  /** Writes what is pending, for two seconds at most. Nothing is recorded afterwards. */
+  /** Writes what is pending, for a second at most. Nothing is recorded afterwards. */
   async close(): Promise<void> {
     this.#cancelSweep?.();
     for (const series of this.#series.values()) {
