@@ -177,6 +177,21 @@ describe("kubectl", () => {
     }
   });
 
+  test("prints how many gateways of an Egress are in which state", async () => {
+    const metadata = { namespace: "default", name: "shown" };
+    const egress = { apiVersion, kind: "Egress", metadata, spec: { destinations: ["0.0.0.0/0"] } };
+    await run(["create", "-f", "-"], egress);
+    try {
+      const patch = JSON.stringify({ status: { gatewayStates: "2 Ready, 1 Suspect" } });
+      await run(["patch", "egress", "shown", "--subresource=status", "--type=merge", "-p", patch]);
+      const { all } = await run(["get", "egress", "shown", "-o", "wide"]);
+      expect(all).toMatch(/ STATES\n.* 2 Ready, 1 Suspect *$/);
+      expect((await run(["get", "egress", "shown"])).all).not.toContain("STATES");
+    } finally {
+      await run(["delete", "egress", "shown"]);
+    }
+  });
+
   test("explains every field of the spec", async () => {
     const { all } = await run(["explain", "egress.spec"]);
     const fields = [...all.matchAll(/^ {2}(\w+)\t<[^\n]*\n(?: {2}enum:[^\n]*\n)? {4}(\S.*)/gm)].map(
@@ -190,6 +205,7 @@ describe("kubectl", () => {
         "drainTimeoutSeconds",
         "excludedDestinations",
         "fouSourcePortAuto",
+        "gatewaySelection",
         "natBackend",
         "originatingOnly",
         "podDisruptionBudget",

@@ -33,6 +33,18 @@ export const SliceClient = z.object({
 });
 export type SliceClient = z.infer<typeof SliceClient>;
 
+/** One gateway that does not answer the node agent that writes the slice. */
+export const GatewayReport = z.object({
+  gateway: z.string().max(MAX_NAME_LENGTH).describe("Name of the gateway's pod."),
+  state: z
+    .enum(["Suspect", "Down"])
+    .describe(
+      "Suspect: it does not answer heartbeats. Down: nothing comes back through the tunnel to it either.",
+    ),
+  since: z.iso.datetime({ offset: true }).describe("When the agent first saw that (RFC 3339)."),
+});
+export type GatewayReport = z.infer<typeof GatewayReport>;
+
 /** An EgressClientSlice as the API server returns it. */
 export const EgressClientSlice = withCel(
   z
@@ -53,6 +65,14 @@ export const EgressClientSlice = withCel(
         .int32()
         .min(0)
         .describe("Number of clients, shown by `kubectl get`. Any other number is refused.")
+        .exactOptional(),
+      suspects: z
+        .array(GatewayReport)
+        .meta({ "x-kubernetes-list-type": "atomic" })
+        .describe(
+          "Gateways that do not answer the node agent. The operator shows them in the status of the Egress. If that " +
+            "shows a gateway already, further agents do not report it.",
+        )
         .exactOptional(),
     })
     .describe(

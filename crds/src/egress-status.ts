@@ -18,7 +18,7 @@ export const Condition = z.object({
 });
 export type Condition = z.infer<typeof Condition>;
 
-/** One gateway pod as the Service before it sees it. */
+/** One gateway pod as the Service before it sees it, and as node agents that it does not answer report it. */
 export const GatewayStatus = z.object({
   name: z.string().describe("Name of the pod."),
   node: z.string().describe("Name of its node.").exactOptional(),
@@ -27,15 +27,23 @@ export const GatewayStatus = z.object({
     .meta({ "x-kubernetes-list-type": "atomic" })
     .describe("Addresses of the pod. Destinations see one of them, unless the network translates it."),
   state: z
-    .enum(["Ready", "Draining", "Down"])
+    .enum(["Ready", "Suspect", "Draining", "Down"])
     .describe(
-      "Ready: it takes new flows. Draining: it is being terminated, and serves the flows that it has. Down: it does not serve.",
+      "Ready: it takes new flows. Suspect: it is ready, but does not answer the heartbeats of a node agent, which gives " +
+        "new flows to others. Draining: it is being terminated, and serves the flows that it has. Down: it does not " +
+        "serve, or nothing comes back through the tunnel of a node agent.",
     ),
+  since: z.iso.datetime({ offset: true }).describe("When its state last changed.").exactOptional(),
   reason: z
     .string()
     .describe(
-      "Why it does not serve, in its own words. Absent if the operator has not asked it yet, or if it gave no reason.",
+      "Why it does not serve: in its own words, or what the node agent misses that `reportedBy` names. Absent if the " +
+        "operator has not asked it yet, or if it gave no reason.",
     )
+    .exactOptional(),
+  reportedBy: z
+    .string()
+    .describe("Name of the node whose agent it does not answer. Absent if the state is that of the pod.")
     .exactOptional(),
 });
 export type GatewayStatus = z.infer<typeof GatewayStatus>;
@@ -62,7 +70,15 @@ export const EgressStatus = z
     gateways: z
       .array(GatewayStatus)
       .meta({ "x-kubernetes-list-type": "atomic" })
-      .describe("The gateway pods, as the Service in front of them sees them.")
+      .describe(
+        "The gateway pods, as the Service in front of them sees them, and as node agents report those that do not answer.",
+      )
+      .exactOptional(),
+    gatewayStates: z
+      .string()
+      .describe(
+        "How many gateways are in which state, as `kubectl get -o wide` shows it: `2 Ready, 1 Suspect`.",
+      )
       .exactOptional(),
     selector: z.string().describe("Label selector of the gateway pods, for autoscalers.").exactOptional(),
     serviceIPs: z

@@ -31,6 +31,7 @@ describe("zod", () => {
       originatingOnly: true,
       clientStartup: "WaitForGateway",
       drainTimeoutSeconds: 300,
+      gatewaySelection: "Service",
       natBackend: "nftables",
     });
   });

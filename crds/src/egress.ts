@@ -26,7 +26,7 @@ const RollingUpdate = withRules(
       "How many gateways may exist above spec.replicas during an update; the default is 25%.",
     ).exactOptional(),
     maxUnavailable: IntOrPortion.describe(
-      "How many gateways may be unavailable during an update; the default is 25%.",
+      "How many gateways may be unavailable during an update; the default is 0, or 25% if maxSurge is 0.",
     ).exactOptional(),
   }),
   {
@@ -123,7 +123,9 @@ export const EgressSpec = z
       .min(0)
       .default(1)
       .describe("Desired number of gateway pods. With 0 no packet passes, and clients fail closed."),
-    strategy: Strategy.describe("How gateway pods are replaced, as in a Deployment.").exactOptional(),
+    strategy: Strategy.describe(
+      "How gateway pods are replaced, as in a Deployment. By default no gateway ends before a new one is ready.",
+    ).exactOptional(),
     template: PodTemplate.describe(
       "Template of the gateway pods. Every field is optional. The operator adds what a gateway needs to the " +
         "container named `egress`, and keeps other containers, volumes, scheduling, labels and annotations as they " +
@@ -135,7 +137,7 @@ export const EgressSpec = z
       .describe(
         "Session affinity of the Service in front of the gateways. ClientIP keeps all flows of a client on one " +
           "gateway for each address family, so that they share one source address. None spreads the flows of one " +
-          "client only if fouSourcePortAuto is true.",
+          "client only if fouSourcePortAuto is true, or gatewaySelection is Agent.",
       ),
     sessionAffinityConfig: SessionAffinityConfig.describe(
       "Settings of the session affinity.",
@@ -175,6 +177,15 @@ export const EgressSpec = z
         "WaitForGateway starts a client pod only when its gateways know it, so that its first packet passes. " +
           "Immediate starts the pod at once: until a gateway knows it, its packets are rejected, and never sent " +
           "around the gateway.",
+      ),
+    gatewaySelection: z
+      .enum(["Service", "Agent"])
+      .default("Service")
+      .describe(
+        "Who picks the gateway of a flow. Service: the Service proxy of the node (kube-proxy), as in coil. Agent: the " +
+          "node agent, which picks one gateway for each client with sessionAffinity ClientIP, and one for each flow " +
+          "with None. A flow then stays with its gateway until it ends, while the gateway terminates as well, and new " +
+          "flows leave a gateway that does not answer within a second. A change of this field moves no flow.",
       ),
     natBackend: z
       .enum(["nftables", "iptables"])

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
+import { changeOf } from "./clients.ts";
 import { desiredState } from "./desired-state.ts";
 import { GatewayEgress } from "./egress.ts";
-import type { GatewaySlice } from "./slice.ts";
+import { type GatewaySlice, parseSlice } from "./slice.ts";
 
 const RANGES = ["10.244.0.0/16"];
 const ADDRESSES = ["10.244.2.9"];
@@ -47,4 +48,17 @@ test("without its Egress a gateway serves nobody", () => {
   const { config, clients, slices } = desiredState(undefined, [SLICE], RANGES, ADDRESSES);
   expect(config.destinations).toEqual([]);
   expect(clients.size + slices.size).toBe(0);
+});
+
+test("a slice whose agent reports a gateway counts with its new generation, and changes no client", () => {
+  const client = { namespace: "apps", name: "pod", uid: "pod", addresses: ["10.244.1.2"] };
+  const raw = { nodeName: "n1", clients: [{ ...client, addedAt: "2026-01-01T00:00:00Z" }] };
+  const suspects = [{ gateway: "egress-1", state: "Suspect", since: "2026-01-01T00:00:00Z" }];
+  const state = (slice: object) =>
+    desiredState(EGRESS, [parseSlice({ ...raw, ...slice }, console)], RANGES, ADDRESSES);
+  const before = state({ metadata: SLICE.metadata });
+  const after = state({ metadata: { ...SLICE.metadata, generation: 5 }, suspects });
+  expect(after.slices).toEqual(new Map([["s", 5]]));
+  expect(after.config).toEqual(before.config);
+  expect(changeOf(before.clients, after.clients)).toEqual({ put: [], remove: [] });
 });

@@ -2,7 +2,7 @@ import { everywhere, useClientAndGateway } from "@egress-nat/founat-testing/data
 import { addressOf, ask } from "@egress-nat/founat-testing/topology";
 import { createLogger } from "@egress-nat/program";
 import { beforeAll, expect, test } from "vitest";
-import { drain } from "./drain.ts";
+import { type Drained, drain } from "./drain.ts";
 
 /** Of answers in one flow: longer than a gateway waits at least. */
 const TALK = { times: 40, pause: 0.2 };
@@ -16,13 +16,14 @@ test("a gateway that drains serves the flows that it has, new ones too, and ends
   const internet = addressOf("internet", "ipv4");
   const talk = ask("client", "tcp", internet, TALK);
   await expect.poll(() => gateway.liveFlows(), { timeout: 20_000 }).toBeGreaterThan(0);
-  let end: Awaited<ReturnType<typeof drain>> | undefined;
+  let end: Drained["reason"] | undefined;
   const drained = drain({
     hasClients: () => true,
     liveFlows: () => gateway.liveFlows(),
     timeoutMs: () => 600_000,
+    onProgress: () => undefined,
     logger,
-  }).then((reason) => {
+  }).then(({ reason }) => {
     end = reason;
   });
 

@@ -1,6 +1,6 @@
 import { createLogger } from "@egress-nat/program";
 import { expect, test } from "vitest";
-import { type DrainOptions, drain } from "./drain.ts";
+import { type DrainOptions, type DrainProgress, drain } from "./drain.ts";
 
 /** Time that passes only by being waited for. */
 function passingClock() {
@@ -15,19 +15,31 @@ function passingClock() {
   };
 }
 
+interface Scene extends Partial<DrainOptions> {
+  readonly flowsAt?: (second: number) => number;
+}
+
 /** @returns what ended the drain, and after how many seconds */
-async function draining(options: Partial<DrainOptions> & { readonly flowsAt?: (second: number) => number }) {
+async function draining(options: Scene) {
+  const { drained } = await drainingTo(options);
+  return [drained.reason, drained.elapsedMs / 1000];
+}
+
+/** @returns how it ended, and what was told meanwhile */
+async function drainingTo(options: Scene) {
   const clock = passingClock();
+  const told: DrainProgress[] = [];
   const { flowsAt = () => 1, ...rest } = options;
   const drained = await drain({
     hasClients: () => true,
     liveFlows: async () => flowsAt(clock.now() / 1000),
     timeoutMs: () => 60_000,
+    onProgress: (progress) => told.push(progress),
     logger: createLogger({ name: "test", level: "silent" }),
     clock,
     ...rest,
   });
-  return [drained, clock.now() / 1000];
+  return { drained, told };
 }
 
 test("it lasts until the last flow is over", async () => {
@@ -47,9 +59,19 @@ test("flows that do not end are cut off when the time is over", async () => {
   expect(await draining({ timeoutMs: () => 0 })).toEqual(["timeout", 0]);
 });
 
+test("it tells each second how many flows are left, and what is left at the end", async () => {
+  const { drained, told } = await drainingTo({ flowsAt: (second) => 7 - second });
+  expect(told).toEqual(
+    [7, 6, 5, 4, 3, 2, 1, 0].map((flows, second) => ({ flows, elapsedMs: second * 1000, timeoutMs: 60_000 })),
+  );
+  expect(drained).toEqual({ reason: "idle", flows: 0, elapsedMs: 7000 });
+  expect((await drainingTo({ flowsAt: () => 3 })).drained).toMatchObject({ reason: "timeout", flows: 3 });
+});
+
 test("flows that cannot be counted may be there", async () => {
   const liveFlows = async () => {
     throw new Error("conntrack: not found");
   };
-  expect(await draining({ liveFlows })).toEqual(["timeout", 60]);
+  const { drained } = await drainingTo({ liveFlows });
+  expect(drained).toEqual({ reason: "timeout", flows: undefined, elapsedMs: 60_000 });
 });

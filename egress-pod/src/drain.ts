@@ -14,30 +14,49 @@ export interface DrainOptions {
   readonly liveFlows: () => Promise<number>;
   /** Read again and again: it may change meanwhile. In milliseconds. */
   readonly timeoutMs: () => number;
+  /** Told each time that flows were counted. */
+  readonly onProgress: (progress: DrainProgress) => void;
   readonly logger: Logger;
   readonly clock?: Clock;
 }
 
-/** Waits until the gateway may end. @returns what it waited for */
-export async function drain(options: DrainOptions): Promise<"unused" | "idle" | "timeout"> {
-  const { hasClients, liveFlows, timeoutMs, logger, clock = systemClock } = options;
+export interface DrainProgress {
+  /** How many are left; undefined where they cannot be counted: there may be any number of them. */
+  readonly flows: number | undefined;
+  /** Since the start of the drain. */
+  readonly elapsedMs: number;
+  readonly timeoutMs: number;
+}
+
+export interface Drained extends Pick<DrainProgress, "flows" | "elapsedMs"> {
+  /** What ended the drain: no client, no flow, or the end of its time. */
+  readonly reason: "unused" | "idle" | "timeout";
+}
+
+/** Waits until the gateway may end. @returns why it may, and what is left then */
+export async function drain(options: DrainOptions): Promise<Drained> {
+  const { hasClients, onProgress, clock = systemClock } = options;
   const startedAt = clock.now();
   const never = new AbortController().signal;
   for (;;) {
-    if (!hasClients()) return "unused";
     const lookedAt = clock.now();
     const elapsedMs = lookedAt - startedAt;
-    const flows = await liveFlows().catch((err: unknown) => {
-      logger.warn({ err }, "cannot count flows");
-      // There may be any number of them.
-      return Number.POSITIVE_INFINITY;
-    });
-    if (flows === 0 && elapsedMs >= LEAST_MS) return "idle";
-    if (elapsedMs >= timeoutMs()) {
-      logger.warn({ flows }, "drain time is over, cutting flows off");
-      return "timeout";
-    }
+    if (!hasClients()) return { reason: "unused", flows: 0, elapsedMs };
+    const flows = await countFlows(options);
+    const timeoutMs = options.timeoutMs();
+    onProgress({ flows, elapsedMs, timeoutMs });
+    if (flows === 0 && elapsedMs >= LEAST_MS) return { reason: "idle", flows, elapsedMs };
+    if (elapsedMs >= timeoutMs) return { reason: "timeout", flows, elapsedMs };
     // To list the flows of a busy gateway takes time of its processor, which packets need.
     await pause(Math.max(LOOK_MS, 10 * (clock.now() - lookedAt)), never, clock);
+  }
+}
+
+async function countFlows({ liveFlows, logger }: DrainOptions): Promise<number | undefined> {
+  try {
+    return await liveFlows();
+  } catch (err) {
+    logger.warn({ err }, "cannot count flows");
+    return undefined;
   }
 }

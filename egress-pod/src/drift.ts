@@ -4,13 +4,14 @@ import { hostname } from "node:os";
 import type { Suspicion } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
 import type { GatewayEgress } from "./egress.ts";
+import type { RecordGatewayEvent } from "./gateway-event.ts";
 import type { GatewaySync } from "./gateway-sync.ts";
 import type { Metrics } from "./metrics.ts";
 
 export interface DriftOptions {
   readonly sync: Pick<GatewaySync, "check" | "repair">;
   /** Told about changes of others that were taken back. */
-  readonly onDrift: (egress: GatewayEgress, message: string) => void;
+  readonly recordEvent: RecordGatewayEvent;
   readonly logger: Logger;
   readonly metrics: Pick<Metrics, "repaired">;
 }
@@ -37,7 +38,7 @@ export class Drift {
    * @throws FounatError; the same is suspected again
    */
   async takeBack(egress: GatewayEgress | undefined, onFound: (reason: string) => void): Promise<void> {
-    const { sync, logger, metrics, onDrift } = this.#options;
+    const { sync, logger, metrics, recordEvent } = this.#options;
     const where = this.#suspicion;
     if (where === undefined) return;
     const foundAt = performance.now();
@@ -56,7 +57,8 @@ export class Drift {
       const message =
         `Another program changed the data path of gateway ${hostname()}, which repaired it in ${durationMs} ms ` +
         `(${this.#repairs} times since it started): ${words.join("; ")}`;
-      if (egress !== undefined) onDrift(egress, message);
+      if (egress === undefined) return;
+      recordEvent(egress, { type: "Warning", reason: "GatewayChanged", action: "Repair", message });
     } catch (error) {
       this.suspect(where);
       throw error;

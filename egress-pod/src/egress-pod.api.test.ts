@@ -139,7 +139,7 @@ const newPod = () => {
     watchKernel: async ({ onChange }) => {
       suspect = onChange;
     },
-    onDrift: ({ metadata }, message) => events.push(`${metadata.name}: ${message}`),
+    recordEvent: ({ metadata }, { reason, message }) => events.push(`${metadata.name} ${reason}: ${message}`),
     logger,
     metrics: new Metrics(registry),
   });
@@ -365,7 +365,7 @@ test("it is not ready while somebody else has changed the data path, puts it rig
   expect(applied(slice)).toBe("1");
   letGo();
   await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
-  expect(events).toEqual([expect.stringMatching(/^internet: .* forward is missing$/)]);
+  expect(events).toEqual([expect.stringMatching(/^internet GatewayChanged: .* forward is missing$/)]);
   expect(await registry.metrics()).toContain('egress_nat_gateway_drift_repairs_total{object="chain"} 1');
 
   suspect({ elements: true });
@@ -423,7 +423,12 @@ test("draining, it serves old and new clients, and says so, until none is left",
   expect(kernel.addresses).toEqual(["10.244.1.2", "10.244.2.2"]);
   expect(pod.ready().ok).toBe(true);
   expect(ended).toBe(false);
+  expect(events).toEqual([expect.stringMatching(/^internet GatewayDraining: .* has 1 flow\./)]);
+  expect(await registry.metrics()).toMatch(/^egress_nat_gateway_draining_flows 1$/m);
   await slices().delete({ namespace, name: later.metadata.name });
   await slices().delete({ namespace, name: slice.metadata.name });
   await draining;
+  expect(events.slice(1)).toEqual([
+    expect.stringMatching(/^internet GatewayDrained: .*: no client is left\.$/),
+  ]);
 });

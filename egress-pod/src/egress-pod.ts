@@ -19,10 +19,11 @@ import {
   type Transport,
   WorkQueue,
 } from "@egress-nat/kube";
-import type { Check } from "@egress-nat/program";
+import type { Check, Logger } from "@egress-nat/program";
 import { desiredState } from "./desired-state.ts";
 import { drain } from "./drain.ts";
-import { Drift, type DriftOptions } from "./drift.ts";
+import { DrainReport } from "./drain-report.ts";
+import { Drift } from "./drift.ts";
 import {
   type GatewayEgress,
   gatewayConfig,
@@ -30,11 +31,12 @@ import {
   parseStoredEgress,
   type StoredEgress,
 } from "./egress.ts";
+import type { GatewayEvent, RecordGatewayEvent } from "./gateway-event.ts";
 import { type GatewayPort, GatewaySync } from "./gateway-sync.ts";
 import type { Metrics } from "./metrics.ts";
 import { type GatewaySlice, parseSlice } from "./slice.ts";
 
-export interface EgressPodOptions extends Omit<DriftOptions, "sync"> {
+export interface EgressPodOptions {
   readonly egress: { readonly namespace: string; readonly name: string };
   /** The pod's own addresses, as the API names them. */
   readonly addresses: readonly string[];
@@ -47,6 +49,8 @@ export interface EgressPodOptions extends Omit<DriftOptions, "sync"> {
     watch: Pick<GatewayWatchOptions, "ownTransactions" | "onChange">,
     signal: AbortSignal,
   ) => Promise<void>;
+  readonly recordEvent: RecordGatewayEvent;
+  readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
@@ -75,6 +79,7 @@ export class EgressPod {
   /** Why the kernel is not as it should be. */
   #failure: string | undefined = "the rule set has not been applied yet";
   readonly #drift: Drift;
+  readonly #drainReport: DrainReport;
   readonly #applied = Promise.withResolvers<void>();
 
   constructor(options: EgressPodOptions) {
@@ -83,9 +88,11 @@ export class EgressPod {
     this.#options = options;
     this.#sync = new GatewaySync(createGateway);
     this.#drift = new Drift({ ...options, sync: this.#sync });
+    this.#drainReport = new DrainReport({ logger, recordEvent: (event) => this.#recordDrain(event) });
     metrics.watch({
       clients: () => this.#sync.applied?.clients.size ?? 0,
       slices: () => this.#sync.applied?.slices.size ?? 0,
+      drainingFlows: () => this.#drainReport.flows,
       drops: () => this.#sync.drops(),
     });
     this.#queue = new WorkQueue({
@@ -165,19 +172,24 @@ export class EgressPod {
    */
   async drain(): Promise<void> {
     const { logger } = this.#options;
-    logger.info({ drainTimeoutSeconds: this.#drainTimeoutSeconds }, "draining");
-    const reason = await drain({
+    const drained = await drain({
       hasClients: () => this.#sync.applied?.clients.size !== 0,
       liveFlows: () => this.#sync.liveFlows(),
       timeoutMs: () => this.#drainTimeoutSeconds * 1000,
+      onProgress: (progress) => this.#drainReport.progress(progress),
       logger,
     });
-    logger.info({ reason }, "drained");
+    this.#drainReport.end(drained);
   }
 
   /** Of an Egress that is gone no time is left. */
   get #drainTimeoutSeconds(): number {
     return (this.#egress ?? this.#stored)?.spec.drainTimeoutSeconds ?? 0;
+  }
+
+  #recordDrain(event: GatewayEvent): void {
+    const egress = this.#stored;
+    if (egress !== undefined) this.#options.recordEvent(egress, event);
   }
 
   /** As the API has it, understood or not. */

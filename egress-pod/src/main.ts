@@ -41,14 +41,8 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
     addresses: POD_IPS,
     createGateway: (config) => new Gateway(config, { kernel, logger }),
     watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
-    onDrift: (egress, message) =>
-      events.record({
-        regarding: regarding(EGRESS_RESOURCE, egress),
-        type: "Warning",
-        reason: "GatewayChanged",
-        action: "Repair",
-        message,
-      }),
+    recordEvent: (egress, event) =>
+      events.record({ regarding: regarding(EGRESS_RESOURCE, egress), ...event }),
     logger,
     metrics: new Metrics(registry),
   });

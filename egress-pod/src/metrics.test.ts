@@ -10,7 +10,12 @@ const DEV = `Inter-|   Receive                                                | 
   fou4:123456789     700    0    0    0     0          0         0    65000     650    0    0    0     0       0          0
 `;
 
-const NOTHING = { clients: () => 0, slices: () => 0, drops: async () => new Map<string, number>() };
+const NOTHING = {
+  clients: () => 0,
+  slices: () => 0,
+  drainingFlows: () => 0,
+  drops: async () => new Map<string, number>(),
+};
 
 test("the traffic of the tunnel is told by family and direction", () => {
   expect(tunnelTraffic(DEV)).toEqual([
@@ -28,6 +33,18 @@ test("dropped packets are counters by reason, asked for at each scrape", async (
   packets = 5;
   expect(await line()).toContain('{reason="no_client"} 5');
   expect(await line()).toContain("# TYPE egress_nat_gateway_dropped_packets_total counter");
+});
+
+test("the flows of a gateway that drains are a gauge, asked for at each scrape", async () => {
+  const registry = new Registry();
+  let flows = 0;
+  new Metrics(registry).watch({ ...NOTHING, drainingFlows: () => flows });
+  const line = () => registry.getSingleMetricAsString("egress_nat_gateway_draining_flows");
+  expect(await line()).toMatch(/^egress_nat_gateway_draining_flows 0$/m);
+  flows = 3;
+  expect(await line()).toMatch(/^egress_nat_gateway_draining_flows 3$/m);
+  flows = Number.NaN;
+  expect(await line()).toMatch(/^egress_nat_gateway_draining_flows Nan$/m);
 });
 
 test("metrics are named as Prometheus wants it, and docs/operations.md says what they mean", async () => {

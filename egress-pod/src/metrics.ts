@@ -16,6 +16,8 @@ export interface Observed {
   readonly clients: () => number;
   /** How many it serves the clients of. */
   readonly slices: () => number;
+  /** How many flows a gateway that drains still has; 0 while it does not. */
+  readonly drainingFlows: () => number;
   /** Packets that were dropped, by the reason. */
   readonly drops: () => Promise<ReadonlyMap<string, number>>;
 }
@@ -50,7 +52,7 @@ export class Metrics {
     });
   }
 
-  watch({ clients, slices, drops }: Observed): void {
+  watch({ clients, slices, drainingFlows, drops }: Observed): void {
     observeGauge(this.#registry, {
       name: "egress_nat_gateway_clients",
       help: "Clients that this gateway serves.",
@@ -60,6 +62,11 @@ export class Metrics {
       name: "egress_nat_gateway_slices",
       help: "EgressClientSlices whose clients this gateway serves.",
       read: slices,
+    });
+    observeGauge(this.#registry, {
+      name: "egress_nat_gateway_draining_flows",
+      help: "Flows that are not over of a gateway that is being terminated; 0 while it is not.",
+      read: drainingFlows,
     });
     observeKernel(this.#registry, drops);
   }

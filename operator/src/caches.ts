@@ -7,6 +7,7 @@ import {
   Egress,
   EgressClientSlice,
   egressKeys,
+  GatewayReport,
   orInvalid,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
@@ -31,7 +32,7 @@ import { NamespaceHead } from "./egress/namespaces.ts";
 import { childParser, forEachChild, type ObservedOf } from "./egress/observed.ts";
 import type { StoredEgress } from "./egress/status.ts";
 
-/** All that the operator keeps of a slice: of its clients only how many they are. */
+/** All that the operator keeps of a slice: of its clients only how many they are, and what its agent reports. */
 export const SliceHead = z.object({
   metadata: EgressClientSlice.shape.metadata.pick({
     name: true,
@@ -43,6 +44,7 @@ export const SliceHead = z.object({
   }),
   nodeName: z.string(),
   clients: z.array(z.unknown()).transform(({ length }) => length),
+  suspects: z.array(GatewayReport).default([]),
 });
 export type SliceHead = z.infer<typeof SliceHead>;
 

@@ -154,6 +154,34 @@ describe("one operator", () => {
     await expect.poll(() => play.status("listed"), eventually).toMatchObject({ clients: 1 });
   });
 
+  test("tells of a gateway what agents report that it does not answer, and who says so", async () => {
+    await play.createEgress("unheard");
+    const labels = { "coil.cybozu.com/egress": "unheard" };
+    const targetRef = { kind: "Pod", name: "unheard-1", uid: "p4" };
+    await play.create(ENDPOINT_SLICE_RESOURCE, {
+      metadata: { name: "unheard-v4", labels, ownerReferences: [await serviceOwner("unheard")] },
+      addressType: "IPv4",
+      endpoints: [{ addresses: ["10.244.1.7"], conditions: { ready: true }, targetRef }],
+    });
+    const gateways = async () => (await play.status("unheard"))?.gateways;
+    await expect.poll(gateways, eventually).toMatchObject([{ state: "Ready", since: expect.any(String) }]);
+    const node = `${play.namespace}-unheard`;
+    await play.create(NODE_RESOURCE, { metadata: { name: node } });
+    await play.createSlice({ name: "unheard.n1", labels }, node, ["a"]);
+    const report = { gateway: "unheard-1", since: "2026-01-02T03:04:05Z" };
+    await play.patch(SLICE_RESOURCE, "unheard.n1", { suspects: [{ ...report, state: "Suspect" }] });
+    const told = { reportedBy: node, since: report.since };
+    await expect.poll(gateways, eventually).toMatchObject([{ ...told, state: "Suspect" }]);
+    await play.patch(SLICE_RESOURCE, "unheard.n1", { suspects: [{ ...report, state: "Down" }] });
+    const reason = "no answer through the tunnel";
+    await expect.poll(gateways, eventually).toMatchObject([{ ...told, state: "Down", reason }]);
+    await expect.poll(() => play.events("unheard"), eventually).toContain("Warning GatewayLost");
+    // A node that is gone says nothing any more.
+    await play.delete(NODE_RESOURCE, node);
+    await expect.poll(gateways, eventually).toMatchObject([{ state: "Ready" }]);
+    expect((await gateways())?.[0]).not.toHaveProperty("reportedBy");
+  });
+
   test("lists no gateway of an EndpointSlice that its Service does not own", async () => {
     await play.createEgress("claimed");
     const owner = await serviceOwner("claimed");
@@ -321,7 +349,7 @@ describe("one operator", () => {
     await expect.poll(() => play.kinds("simplified"), eventually).toEqual(WITHOUT_BUDGET);
     await expect
       .poll(async () => (await play.child("deployment", "simplified")).spec.strategy, eventually)
-      .toEqual({ type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: "25%" } });
+      .toEqual({ type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: 0 } });
     const { spec } = await play.child("deployment", "simplified");
     expect(spec.template.metadata.labels).toEqual({
       "app.kubernetes.io/name": "coil",
@@ -341,7 +369,7 @@ describe("one operator", () => {
     const strategy = async () => (await play.child("deployment", "strategy"))?.spec.strategy;
     await expect.poll(strategy, eventually).toEqual({
       type: "RollingUpdate",
-      rollingUpdate: { maxSurge: 1, maxUnavailable: "25%" },
+      rollingUpdate: { maxSurge: 1, maxUnavailable: 0 },
     });
     await play.patchEgress("strategy", { strategy: { type: "Recreate", rollingUpdate: null } });
     await expect.poll(strategy, eventually).toEqual({ type: "Recreate" });

@@ -124,6 +124,14 @@ describe("what the operator watches", () => {
     expect(asked).toEqual(["egress internet/nat after 1000 ms", "slice internet/nat.n1 after 30000 ms"]);
   });
 
+  test("what an agent reports of a gateway is told at once", () => {
+    const report = { gateway: "nat-1", state: "Suspect", since: "2026-01-02T03:04:05Z" } as const;
+    caches.slices.store.put({ ...SLICE, suspects: [report] });
+    expect(asked.splice(0)).toContain("egress internet/nat after 0 ms");
+    caches.slices.store.remove("internet/nat.n1");
+    expect(asked).toContain("egress internet/nat after 0 ms");
+  });
+
   test("a node that goes takes its slices with it, and its networks", () => {
     caches.nodes.store.put(NODE);
     expect(asked.splice(0)).toEqual(["ranges cluster-ranges after 500 ms"]);

@@ -1,8 +1,9 @@
 /** Which change is a reason to look at what: given a change of an object, which keys of which controller. */
 
+import { isDeepStrictEqual } from "node:util";
 import { egressKeys } from "@egress-nat/crds";
 import { type Change, type Controller, type KubeObject, objectKey } from "@egress-nat/kube";
-import { BY_EGRESS, BY_NODE, type Caches } from "./caches.ts";
+import { BY_EGRESS, BY_NODE, type Caches, type SliceHead } from "./caches.ts";
 import { concerns, type NamespaceHead } from "./egress/namespaces.ts";
 import type { StoredEgress } from "./egress/status.ts";
 
@@ -37,6 +38,7 @@ export function watchCaches(controllers: Controllers<Pick<Controller, "watch">>,
     egress.watch<KubeObject>(cache, itself, CHILDREN_AFTER_MS);
   egress.watch(egresses, specChanged);
   egress.watch(slices, ({ object }) => egressKeys(object), CLIENTS_AFTER_MS);
+  egress.watch(slices, reportsChanged);
   egress.watch(endpointSlices, ({ object }) => egressKeys(object));
   egress.watch(namespaces, (change) => toldOtherwise(change, egresses.store.list()));
   // Some gateways may be outside.
@@ -58,6 +60,12 @@ export function itself({ key }: Change<unknown>): readonly string[] {
 /** What an author wants is begun at once; a status is the operator's own. */
 export function specChanged({ key, object, previous }: Change<KubeObject>): readonly string[] {
   return object.metadata.generation === previous?.metadata.generation ? [] : [key];
+}
+
+/** Agents that would report the same gateway wait until its status says so. */
+function reportsChanged({ type, object, previous }: Change<SliceHead>): readonly string[] {
+  const others = type === "deleted" ? [] : (previous?.suspects ?? []);
+  return isDeepStrictEqual(object.suspects, others) ? [] : egressKeys(object);
 }
 
 /** Egresses whose status does not say what a namespace is to them now. */

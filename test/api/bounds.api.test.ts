@@ -113,7 +113,7 @@ beforeAll(async () => {
     },
     // Nobody else changes what is recorded here.
     watchKernel: async () => undefined,
-    onDrift: () => undefined,
+    recordEvent: () => undefined,
     logger,
     metrics: new Metrics(new Registry()),
   });

@@ -199,7 +199,7 @@ describe("an EgressClientSlice", () => {
     },
   ];
   const REFUSAL =
-    "only node agents make EgressClientSlices and change their nodeName, clients, clientCount and labels";
+    "only node agents make EgressClientSlices and change their nodeName, clients, clientCount, suspects and labels";
   const name = sliceName("nat", NODE);
 
   /** Who may do anything in the namespace, and nothing outside. */
@@ -235,6 +235,11 @@ describe("an EgressClientSlice", () => {
   test.each([
     ["names another client", { clients: CLIENTS }, REFUSAL],
     ["says how many clients it has", { clientCount: 0 }, REFUSAL],
+    [
+      "reports a gateway",
+      { suspects: [{ gateway: "nat-1", state: "Down", since: "2026-01-02T03:04:05Z" }] },
+      REFUSAL,
+    ],
     ["moves its clients to another Egress", { metadata: { labels: { [EGRESS_LABEL]: "other" } } }, REFUSAL],
     [
       "would hold its end up",

@@ -56,6 +56,8 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
     gateways: () => [],
     knowsGateways: () => true,
     hasEgressIn: () => true,
+    vanishedGateways: () => [],
+    place: { nodeName: "node", zone: undefined },
     clusterRanges: [],
   };
   const recordEvent = vi.fn<RecordPodEvent>();

@@ -1,19 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { type EgressFacts, type Gateway, parseStoredEgress, type StoredEgress } from "../gateways/view.ts";
 import { egress } from "../testing/egress.ts";
+import { gateway } from "../testing/gateway.ts";
 import { admitted, assertMayBeClient, assertMayBeGateway } from "./admission.ts";
 import type { RefusalReason } from "./error.ts";
 
 const POD = { namespace: "apps", name: "web" };
 const NAT = { namespace: "internet", name: "nat" };
-const READY: Gateway = {
-  name: "nat-1",
-  addresses: ["10.244.1.7", "fd00:244:1::7"],
-  ready: true,
-  serving: true,
-};
-const DRAINING: Gateway = { name: "nat-2", addresses: ["10.244.1.8"], ready: false, serving: true };
-const DEAD: Gateway = { name: "nat-3", addresses: ["10.244.1.9"], ready: false, serving: false };
+const READY = gateway({ addresses: ["10.244.1.7", "fd00:244:1::7"] });
+const DRAINING = gateway({ name: "nat-2", addresses: ["10.244.1.8"], ready: false, terminating: true });
+const DEAD = gateway({ name: "nat-3", addresses: ["10.244.1.9"], ready: false, serving: false });
 
 /** The admission of a pod of namespace apps. */
 function admission(

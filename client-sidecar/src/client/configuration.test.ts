@@ -2,16 +2,12 @@ import { describe, expect, it } from "vitest";
 import { type EgressView, type Gateway, parseStoredEgress, type StoredEgress } from "../gateways/view.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
+import { gateway } from "../testing/gateway.ts";
 import { clientConfig, recordEgress, refusedEgresses } from "./configuration.ts";
 
-const READY: Gateway = {
-  name: "nat-1",
-  addresses: ["10.244.1.7", "fd00:244:1::7"],
-  ready: true,
-  serving: true,
-};
-const DRAINING: Gateway = { name: "nat-2", addresses: ["10.244.1.8"], ready: false, serving: true };
-const DEAD: Gateway = { name: "nat-3", addresses: ["10.244.1.9"], ready: false, serving: false };
+const READY = gateway({ addresses: ["10.244.1.7", "fd00:244:1::7"] });
+const DRAINING = gateway({ name: "nat-2", addresses: ["10.244.1.8"], ready: false, terminating: true });
+const DEAD = gateway({ name: "nat-3", addresses: ["10.244.1.9"], ready: false, serving: false });
 
 const CLUSTER_RANGES = ["10.96.0.0/16"];
 
@@ -21,6 +17,8 @@ function viewOf(object: StoredEgress | undefined, gateways: readonly Gateway[]):
     gateways: () => gateways,
     knowsGateways: () => true,
     hasEgressIn: () => true,
+    vanishedGateways: () => [],
+    place: { nodeName: "node", zone: undefined },
     clusterRanges: CLUSTER_RANGES,
   };
 }
@@ -56,7 +54,12 @@ describe("a client's configuration", () => {
           name: "internet/nat",
           destinations: ["0.0.0.0/0", "::/0"],
           excluded: ["192.0.2.0/24"],
-          gateways: [{ ipv4: "10.96.0.10", ipv6: "fd00:96::10" }],
+          gateways: [
+            { ipv4: "10.96.0.10", ipv6: "fd00:96::10" },
+            { ipv4: "10.96.0.10", ipv6: "fd00:96::10", flows: "existing" },
+            ...["10.244.1.7", "10.244.1.8", "10.244.1.9"].map((ipv4) => ({ ipv4, flows: "existing" })),
+            { ipv6: "fd00:244:1::7", flows: "existing" },
+          ],
           peers: ["10.244.1.7", "10.244.1.8", "10.244.1.9", "10.96.0.10", "fd00:244:1::7", "fd00:96::10"],
           port: 5555,
           sourcePortAuto: true,
@@ -69,7 +72,7 @@ describe("a client's configuration", () => {
   it("has no gateway in a family in which none serves: it fails closed", () => {
     const object = egress({}, ["10.96.0.10", "fd00:96::10"]);
     const config = clientConfig(clientRecord(), viewOf(object, [DRAINING]));
-    expect(config.egresses[0]?.gateways).toEqual([{ ipv4: "10.96.0.10" }]);
+    expect(config.egresses[0]?.gateways[0]).toEqual({ ipv4: "10.96.0.10" });
   });
 
   it("has no gateway of an Egress that its namespace may not use: it fails closed", () => {

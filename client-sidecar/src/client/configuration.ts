@@ -2,7 +2,7 @@
 
 import { FOU_PORT, isInvalid, namespaceTest } from "@egress-nat/crds";
 import type { ClientConfig, ClientEgress } from "@egress-nat/founat";
-import { target } from "../gateways/targets.ts";
+import { clientGateways } from "../gateways/selection.ts";
 import type { EgressFacts, EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import { type ClientRecord, RecordedEgress } from "../records/schema.ts";
@@ -29,24 +29,26 @@ export function clientConfig(
 ): ClientConfig {
   return {
     uplink: record.ifname,
-    egresses: record.egresses.map((recorded) => clientEgress(record.pod.namespace, recorded, view)),
+    egresses: record.egresses.map((recorded) => clientEgress(record.pod, recorded, view)),
     clusterRanges: view.clusterRanges,
   };
 }
 
-function clientEgress(podNamespace: string, recorded: RecordedEgress, view: EgressView): ClientEgress {
+function clientEgress(pod: ClientRecord["pod"], recorded: RecordedEgress, view: EgressView): ClientEgress {
   const egress = view.egress(recorded);
-  const isAllowed = egress !== undefined && namespaceTest(egress)(podNamespace);
+  const isAllowed = egress !== undefined && namespaceTest(egress)(pod.namespace);
   const serviceIPs = isAllowed ? (egress.status?.serviceIPs ?? []) : [];
-  const gateways = isAllowed ? view.gateways(recorded) : [];
   const policy = lastKnown(recorded, view);
+  const named = isAllowed ? view.gateways(recorded) : [];
+  const isPicked = isAllowed && policy.gatewaySelection === "Agent";
+  const gateways = [...named, ...(isPicked ? view.vanishedGateways(recorded) : [])];
   return {
     name: egressKey(recorded),
     destinations: policy.destinations,
     excluded: policy.excludedDestinations,
     originatingOnly: policy.originatingOnly,
     sourcePortAuto: policy.fouSourcePortAuto,
-    gateways: [target(serviceIPs, gateways)],
+    gateways: clientGateways({ policy, serviceIPs, gateways, place: view.place, client: pod.uid }),
     peers: [...new Set([...serviceIPs, ...gateways.flatMap(({ addresses }) => addresses)])].sort(),
     port: FOU_PORT,
   };

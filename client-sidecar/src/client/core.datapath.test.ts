@@ -56,9 +56,11 @@ const gateway = new Gateway(
 );
 const view: EgressView = {
   egress: () => NAT,
-  gateways: () => [{ name: "nat-0", addresses: Object.values(GATEWAY), ready: true, serving: true }],
+  gateways: () => [gatewayOf({ addresses: Object.values(GATEWAY) })],
   knowsGateways: () => true,
   hasEgressIn: () => true,
+  vanishedGateways: () => [],
+  place: { nodeName: "node", zone: undefined },
   clusterRanges: CLUSTER_RANGES,
 };
 
@@ -100,6 +102,8 @@ while True:
     address = ipaddress.ip_address(peer[0])
     connection.sendall(str(address.ipv4_mapped or address).encode())
     connection.close()`;
+
+import { gateway as gatewayOf } from "../testing/gateway.ts";
 
 const SOCKET = { ipv4: `TCP4:${SERVER.ipv4}`, ipv6: `TCP6:[${SERVER.ipv6}]` };
 

@@ -13,13 +13,21 @@ export type PodNetworkWatchOptions = Omit<NetnsWatchOptions, "sysctlRoot">;
 
 export interface PodNetworks {
   /** As {@link apply}, sooner where the namespace was made just now. */
-  setUp(netns: string, config: ClientConfig): Promise<void>;
+  setUp(netns: string, config: ClientConfig): Promise<unknown>;
   /** Brings a client's namespace to what the configuration says, by a diff. */
   apply(netns: string, config: ClientConfig): Promise<Repair>;
   /** @returns what differs, in words */
   check(netns: string, config: ClientConfig): Promise<readonly string[]>;
   /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */
   probe(netns: string, config: ClientConfig, options: TunnelProbeOptions): Promise<readonly SilentTunnel[]>;
+  /** Whether a client has a tunnel to a gateway, as far as this process has made or seen it. */
+  hasTunnel(netns: string, address: string): boolean;
+  /**
+   * Sends packets to one gateway through a client's tunnel and back.
+   *
+   * @returns whether any came back; undefined where the client has no tunnel to it
+   */
+  probeGateway(netns: string, config: ClientConfig, address: string): Promise<boolean | undefined>;
   /**
    * Takes all that is ours out of a namespace that is nobody's.
    *

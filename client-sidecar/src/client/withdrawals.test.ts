@@ -8,12 +8,13 @@ import type { Gateway } from "../gateways/view.ts";
 import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
 import { clientRecord } from "../testing/client-record.ts";
+import { gateway } from "../testing/gateway.ts";
 import { locationsIn } from "../testing/locations.ts";
 import { ClientRegistry } from "./registry.ts";
 import { Withdrawals } from "./withdrawals.ts";
 
 const ADDRESS = "10.244.0.5";
-const GATEWAY: Gateway = { name: "nat-1", addresses: ["192.0.2.1"], ready: false, serving: false };
+const GATEWAY = gateway({ addresses: ["192.0.2.1"], ready: false, serving: false });
 const EVENTUALLY = { timeout: 30_000 };
 
 const logger = createLogger({ name: "test", level: "silent" });

@@ -1,5 +1,6 @@
 import type { Clock } from "@egress-nat/kube";
 import { describe, expect, it } from "vitest";
+import { gateway as gatewayOf } from "../testing/gateway.ts";
 import { awaitAcknowledgement, holders } from "./acknowledgement.ts";
 import type { Answer, Ask } from "./health.ts";
 import type { Gateway } from "./view.ts";
@@ -8,7 +9,7 @@ const VERSION = { uid: "slice", generation: 7 };
 const signal = new AbortController().signal;
 
 function gateway(name: string, conditions: Partial<Gateway> = {}): Gateway {
-  return { name, addresses: ["192.0.2.1"], ready: true, serving: true, ...conditions };
+  return gatewayOf({ name, ...conditions });
 }
 
 /** Time that passes only while somebody waits for it. */

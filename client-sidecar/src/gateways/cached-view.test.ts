@@ -15,7 +15,10 @@ let view: CachedEgressView;
 beforeEach(() => {
   egresses = new Store();
   endpointSlices = new Store();
-  view = new CachedEgressView({ egresses, endpointSlices, clusterRanges: new Store<ClusterRanges>() });
+  view = new CachedEgressView(
+    { egresses, endpointSlices, clusterRanges: new Store<ClusterRanges>() },
+    { place: { nodeName: "node", zone: undefined }, pulse: () => "alive" },
+  );
 });
 
 /** An EndpointSlice of a Service that is named like the Egress. */
@@ -80,5 +83,30 @@ describe("which gateways an Egress has", () => {
     if (stored !== undefined) egresses.put(stored);
     if (slice !== undefined) endpointSlices.put(slice);
     expect(view.knowsGateways(NAT)).toBe(isKnown);
+  });
+});
+
+describe("a gateway that the API names no longer", () => {
+  const namesOf = () => view.vanishedGateways(NAT).map(({ addresses }) => addresses[0]);
+
+  beforeEach(() => {
+    egresses.put(egress({}, ["10.96.0.10"], { serviceUID: OWN }));
+    view.onChange(() => undefined);
+    endpointSlices.put(endpointSlice(OWN, ["192.0.2.1", "192.0.2.2"]));
+  });
+
+  it("is remembered for a moment, as one that takes nothing new", () => {
+    endpointSlices.put(endpointSlice(OWN, ["192.0.2.1"]));
+    expect(view.vanishedGateways(NAT)).toMatchObject([
+      { addresses: ["192.0.2.2"], ready: false, serving: false },
+    ]);
+    expect(gatewayAddresses()).toEqual(["192.0.2.1"]);
+  });
+
+  it("is remembered when its EndpointSlice is made anew, until it is there again", () => {
+    endpointSlices.remove(`${NAT.namespace}/nat-${OWN}`);
+    expect(namesOf()).toEqual(["192.0.2.1", "192.0.2.2"]);
+    endpointSlices.put(endpointSlice(OWN, ["192.0.2.2"]));
+    expect(namesOf()).toEqual(["192.0.2.1"]);
   });
 });

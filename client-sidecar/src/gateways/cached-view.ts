@@ -1,9 +1,19 @@
 /** The view that a program has which watches the Kubernetes API. */
 
 import { type ClusterRanges, EGRESS_LABEL, egressKeys, isInvalid, labelValue } from "@egress-nat/crds";
-import { type EndpointSlice, isOfService, mergeEndpoints, type Store } from "@egress-nat/kube";
+import {
+  type Endpoint,
+  type EndpointSlice,
+  isOfService,
+  mergeEndpoints,
+  type Place,
+  type Store,
+} from "@egress-nat/kube";
 import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
+import type { Heartbeating } from "./heartbeats.ts";
+import type { Pulse } from "./pulse.ts";
+import { VanishedGateways } from "./vanished.ts";
 import type { EgressView, Gateway, StoredEgress } from "./view.ts";
 
 export interface ViewedStores {
@@ -12,14 +22,22 @@ export interface ViewedStores {
   readonly clusterRanges: Store<ClusterRanges>;
 }
 
+export interface ViewPoint {
+  readonly place: Place;
+  readonly pulse: (gateway: Heartbeating) => Pulse;
+}
+
 export class CachedEgressView implements EgressView {
   readonly #stores: ViewedStores;
+  readonly #viewPoint: ViewPoint;
+  readonly #vanished = new VanishedGateways();
   /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
   #lastKnownRanges: readonly string[] | undefined;
 
-  constructor(stores: ViewedStores) {
+  constructor(stores: ViewedStores, viewPoint: ViewPoint) {
     const { egresses, endpointSlices, clusterRanges } = stores;
     this.#stores = stores;
+    this.#viewPoint = viewPoint;
     clusterRanges.onChange(({ type, object }) => {
       if (type !== "deleted") this.#lastKnownRanges = object.data?.ranges ?? this.#lastKnownRanges;
     });
@@ -32,7 +50,11 @@ export class CachedEgressView implements EgressView {
   }
 
   gateways(reference: EgressReference): readonly Gateway[] {
-    return mergeEndpoints(this.#endpointSlicesOf(reference));
+    return this.#heard(mergeEndpoints(this.#endpointSlicesOf(reference)));
+  }
+
+  vanishedGateways(reference: EgressReference): readonly Gateway[] {
+    return this.#heard(this.#vanished.of(reference)).filter(({ pulse }) => pulse === "alive");
   }
 
   knowsGateways(reference: EgressReference): boolean {
@@ -42,6 +64,10 @@ export class CachedEgressView implements EgressView {
 
   hasEgressIn(namespace: string): boolean {
     return this.#stores.egresses.byIndex("namespace", namespace).length > 0;
+  }
+
+  get place(): Place {
+    return this.#viewPoint.place;
   }
 
   get invalidEgresses(): number {
@@ -69,11 +95,20 @@ export class CachedEgressView implements EgressView {
     });
     this.#stores.endpointSlices.onChange(({ object, previous }) => {
       // The label holds the name itself: an Egress's name is never longer than a label may be.
-      for (const { metadata } of [object, ...(previous === undefined ? [] : [previous])]) {
-        const name = metadata.labels[EGRESS_LABEL];
-        if (name !== undefined) listener({ namespace: metadata.namespace, name });
+      for (const slice of [object, ...(previous === undefined ? [] : [previous])]) {
+        const { namespace, labels } = slice.metadata;
+        const name = labels[EGRESS_LABEL];
+        if (name === undefined) continue;
+        const reference = { namespace, name };
+        const now = mergeEndpoints(this.#endpointSlicesOf(reference));
+        this.#vanished.note(reference, mergeEndpoints([slice]), now, () => listener(reference));
+        listener(reference);
       }
     });
+  }
+
+  #heard(endpoints: readonly Endpoint[]): readonly Gateway[] {
+    return endpoints.map((endpoint) => ({ ...endpoint, pulse: this.#viewPoint.pulse(endpoint) }));
   }
 
   #endpointSlicesOf({ namespace, name }: EgressReference): readonly EndpointSlice[] {

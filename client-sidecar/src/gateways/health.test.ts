@@ -1,12 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { gateway } from "../testing/gateway.ts";
 import { type Answer, askBy } from "./health.ts";
-import type { Gateway } from "./view.ts";
 
 const signal = new AbortController().signal;
-
-function gateway(addresses: readonly string[] = ["192.0.2.1"]): Gateway {
-  return { name: "a", addresses, ready: true, serving: true };
-}
 
 describe("an answer", () => {
   const answerOf = (values: Map<string, string> | undefined, generation: number | undefined) =>
@@ -26,7 +22,7 @@ describe("an answer", () => {
 
   it("of either family is enough", async () => {
     const probe = async (address: string) => (address.includes(":") ? new Map([["slice", "7"]]) : undefined);
-    const dualStack = gateway(["192.0.2.1", "2001:db8::1"]);
+    const dualStack = gateway({ addresses: ["192.0.2.1", "2001:db8::1"] });
     expect(await askBy({ probe })(dualStack, { uid: "slice", generation: 7 }, signal)).toBe("applied");
   });
 });

@@ -1,7 +1,7 @@
 /** What gateways say of themselves over the heartbeat. */
 
 import { HEARTBEAT_PORT } from "@egress-nat/crds";
-import type { HeartbeatProber } from "@egress-nat/founat";
+import type { HeartbeatProber, ProbeOptions } from "@egress-nat/founat";
 import type { Gateway } from "./view.ts";
 
 /** A gateway on the next node answers in less than a millisecond; a busy one may need some. */
@@ -27,17 +27,41 @@ export type Ask = (gateway: Gateway, version: SliceVersion, signal: AbortSignal)
  */
 export function askBy(prober: Pick<HeartbeatProber, "probe">, port: number = HEARTBEAT_PORT): Ask {
   return async ({ addresses }, version, signal) => {
-    // The node may have a route to the gateway in one family only.
-    const answers = addresses.map(async (address) => {
-      const options = { timeoutMs: PROBE_TIMEOUT_MS, signal };
-      const values = await prober.probe(address, port, [version.uid], options);
-      if (values === undefined) throw new Error("no answer");
-      return values;
-    });
-    const values = await Promise.any(answers).catch(() => undefined);
+    const options = { timeoutMs: PROBE_TIMEOUT_MS, signal };
+    const values = await anyAnswer(prober, addresses, port, [version.uid], options);
     if (values === undefined) return "silent";
     return hasApplied(values.get(version.uid), version) ? "applied" : "behind";
   };
+}
+
+/**
+ * Asks over the heartbeat whether the program in a gateway answers, whatever it has applied.
+ *
+ * @param port UDP port of the gateways
+ */
+export function beatBy(
+  prober: Pick<HeartbeatProber, "probe">,
+  port: number = HEARTBEAT_PORT,
+): (gateway: Pick<Gateway, "addresses">, timeoutMs: number) => Promise<boolean> {
+  return ({ addresses }, timeoutMs) => anyAnswer(prober, addresses, port, [], { timeoutMs }).then(isDefined);
+}
+
+const isDefined = (value: unknown) => value !== undefined;
+
+/** The node may have a route to the gateway in one family only. */
+function anyAnswer(
+  prober: Pick<HeartbeatProber, "probe">,
+  addresses: readonly string[],
+  port: number,
+  keys: readonly string[],
+  options: ProbeOptions,
+): Promise<ReadonlyMap<string, string> | undefined> {
+  const answers = addresses.map(async (address) => {
+    const values = await prober.probe(address, port, keys, options);
+    if (values === undefined) throw new Error("no answer");
+    return values;
+  });
+  return Promise.any(answers).catch(() => undefined);
 }
 
 /** A gateway that does not know a slice trusts none of its clients. */

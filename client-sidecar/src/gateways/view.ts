@@ -1,9 +1,10 @@
 /** What the client side knows of Egresses, their gateways and the cluster. */
 
 import { EgressSpec, EgressStatus, type InvalidEgress, ObjectHead, orInvalid } from "@egress-nat/crds";
-import type { Endpoint } from "@egress-nat/kube";
+import type { Endpoint, Place } from "@egress-nat/kube";
 import { z } from "zod";
 import { type EgressReference, POLICY_FIELDS } from "../records/schema.ts";
+import type { Pulse } from "./pulse.ts";
 
 /** The part of an Egress that the agent keeps: it does not need the pod template, which may be long. */
 export const EgressFacts = z.object({
@@ -14,6 +15,8 @@ export const EgressFacts = z.object({
     serviceUID: true,
     allowedNamespaces: true,
     observedGeneration: true,
+    gateways: true,
+    clients: true,
   }).optional(),
 });
 export type EgressFacts = z.infer<typeof EgressFacts>;
@@ -23,14 +26,19 @@ export type StoredEgress = EgressFacts | InvalidEgress;
 
 export const parseStoredEgress: (raw: unknown) => StoredEgress = orInvalid(EgressFacts);
 
-export type Gateway = Pick<Endpoint, "name" | "addresses" | "ready" | "serving">;
+/** One gateway as the API has it, and what has been heard of it. */
+export type Gateway = Omit<Endpoint, "nodeName"> & { readonly pulse: Pulse };
 
 export interface EgressView {
   egress(reference: EgressReference): StoredEgress | undefined;
   gateways(reference: EgressReference): readonly Gateway[];
+  /** Those that it has named until a moment ago: flows that they have go on while they answer. */
+  vanishedGateways(reference: EgressReference): readonly Gateway[];
   /** Whether {@link gateways} are all: where no EndpointSlice tells of them, some may serve all the same. */
   knowsGateways(reference: EgressReference): boolean;
   hasEgressIn(namespace: string): boolean;
+  /** Of this node. */
+  readonly place: Place;
   /** CIDRs of pods, Services and nodes. */
   readonly clusterRanges: readonly string[];
 }

@@ -124,7 +124,11 @@ describe("a client's ADD", () => {
         {
           name: `${namespace}/nat`,
           destinations: ["0.0.0.0/0"],
-          gateways: [{ ipv4: "10.96.0.10" }],
+          gateways: [
+            { ipv4: "10.96.0.10" },
+            { ipv4: "10.96.0.10", flows: "existing" },
+            { ipv4: GATEWAY, flows: "existing" },
+          ],
           peers: ["10.96.0.10", GATEWAY],
           port: 5555,
         },
@@ -200,7 +204,7 @@ describe("a client's ADD", () => {
     await createEgress("nat", [], { clientStartup: "Immediate" });
     await startAgent();
     expect((await add("c1")).exitCode).toBe(0);
-    expect(networks.applied.get(netnsOf("c1"))?.egresses[0]?.gateways).toEqual([{}]);
+    expect(networks.applied.get(netnsOf("c1"))?.egresses[0]?.gateways[0]).toEqual({});
   });
 
   it("leaves out a gateway that does not answer, and says so in an event", async () => {
@@ -541,8 +545,80 @@ describe("a running client", () => {
     await eventually(() => expect(config()).toMatchObject({ peers: ["10.96.0.10", GATEWAY, OTHER_GATEWAY] }));
     await patch(ENDPOINT_SLICE_RESOURCE, endpoints, { endpoints: [] });
     await eventually(() =>
-      expect(config()).toMatchObject({ gateways: [{}], destinations: ["192.0.2.0/24"] }),
+      expect(config()).toMatchObject({
+        gateways: [{}, { ipv4: "10.96.0.10", flows: "existing" }],
+        destinations: ["192.0.2.0/24"],
+      }),
     );
+  });
+
+  describe("whose gateways the agent picks", () => {
+    const gatewaysOf = () => networks.applied.get(netnsOf("c1"))?.egresses[0]?.gateways ?? [];
+    /** Where its new flows begin. */
+    const picked = () => gatewaysOf().flatMap(({ ipv4, flows }) => (flows === undefined ? [ipv4] : []));
+    const service = { ipv4: "10.96.0.10", flows: "existing" };
+    let endpoints: string;
+
+    beforeEach(async () => {
+      await gateways.add(OTHER_GATEWAY);
+      endpoints = await createEgress("nat", [GATEWAY, OTHER_GATEWAY], { gatewaySelection: "Agent" });
+      await startAgent();
+      await add("c1");
+    });
+
+    it("has one of them, whoever was asked before", async () => {
+      const [own] = picked();
+      expect([GATEWAY, OTHER_GATEWAY]).toContain(own);
+      expect(gatewaysOf()).toContainEqual(service);
+      await patch(EGRESS_RESOURCE, "nat", { spec: { gatewaySelection: "Service" } });
+      await eventually(() => expect(picked()).toEqual(["10.96.0.10"]));
+      expect(gatewaysOf()).toContainEqual({ ipv4: own, flows: "existing" });
+      await patch(EGRESS_RESOURCE, "nat", { spec: { gatewaySelection: "Agent" } });
+      await eventually(() => expect(picked()).toEqual([own]));
+    });
+
+    it("leaves one that terminates, or does not answer, with its new flows, and comes back", async () => {
+      const [own = ""] = picked();
+      const other = own === GATEWAY ? OTHER_GATEWAY : GATEWAY;
+      await gateways.remove(own);
+      await eventually(() => expect(picked()).toEqual([other]));
+      expect(gatewaysOf()).toContainEqual({ ipv4: own, flows: "existing" });
+      await gateways.add(own);
+      await eventually(() => expect(picked()).toEqual([own]));
+      const terminating = { ready: false, serving: true, terminating: true };
+      await patch(ENDPOINT_SLICE_RESOURCE, endpoints, {
+        endpoints: [{ ...endpoint(own), conditions: terminating }, endpoint(other)],
+      });
+      await eventually(() => expect(picked()).toEqual([other]));
+      expect(gatewaysOf()).toContainEqual({ ipv4: own, flows: "existing" });
+    });
+
+    it("loses the flows of one through whose tunnel nothing comes any more", async () => {
+      const [own = ""] = picked();
+      networks.dead.add(own);
+      await gateways.remove(own);
+      await eventually(() => expect(gatewaysOf().map(({ ipv4 }) => ipv4)).not.toContain(own));
+      expect(picked()).toHaveLength(1);
+    });
+
+    it("is reported where it does not answer, and reported no longer once it does", async () => {
+      const [own = ""] = picked();
+      const name = `gateway-${own}`;
+      const told = [{ name, addresses: [own], state: "Ready" }];
+      await patch(EGRESS_RESOURCE, "nat", { status: { clients: 1, gateways: told } }, "status");
+      const slice = () => slices.get({ namespace, name: sliceName("nat", NODE) });
+      const { clients } = await slice();
+      await gateways.remove(own);
+      const report = { gateway: name, since: expect.any(String) };
+      await eventually(async () =>
+        expect((await slice()).suspects).toEqual([{ ...report, state: "Suspect" }]),
+      );
+      networks.dead.add(own);
+      await eventually(async () => expect((await slice()).suspects).toEqual([{ ...report, state: "Down" }]));
+      expect((await slice()).clients).toEqual(clients);
+      await gateways.add(own);
+      await eventually(async () => expect(await slice()).not.toHaveProperty("suspects"));
+    });
   });
 
   it("takes no gateway from an EndpointSlice that the Service of its Egress does not own", async () => {
@@ -606,7 +682,7 @@ describe("a running client", () => {
       },
     ]);
     await allow("nat", ["apps", "payments"]);
-    await eventually(() => expect(config()).toMatchObject({ gateways: [{ ipv4: "10.96.0.10" }] }));
+    await eventually(() => expect(config()?.gateways).toContainEqual({ ipv4: "10.96.0.10" }));
   });
 
   it("stays guarded when its Egress is gone, also after a restart of the agent", async () => {
@@ -632,7 +708,7 @@ describe("a running client", () => {
     await add("c1");
     const config = () => networks.applied.get(netnsOf("c1"))?.egresses[0];
     const before = config();
-    expect(before?.gateways).toEqual([{ ipv4: "10.96.0.10" }]);
+    expect(before?.gateways[0]).toEqual({ ipv4: "10.96.0.10" });
     await asEarlierRelease(transport, () =>
       patch(EGRESS_RESOURCE, "nat", { spec: { destinations: [NO_NETWORK] } }),
     );

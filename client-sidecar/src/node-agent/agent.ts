@@ -9,6 +9,7 @@ import type { Check } from "@egress-nat/program";
 import type { Registry } from "prom-client";
 import { Adder } from "../client/adder.ts";
 import { DriftWatch } from "../client/drift-watch.ts";
+import { gatewaysInUse, probeGateway } from "../client/gateways-in-use.ts";
 import { Leftovers } from "../client/leftovers.ts";
 import { livesOf } from "../client/lives.ts";
 import { type ClientMetrics, clientMetrics } from "../client/metrics.ts";
@@ -17,10 +18,12 @@ import type { RecordPodEvent } from "../client/pod.ts";
 import { Reapplier } from "../client/reapplier.ts";
 import { ClientRegistry } from "../client/registry.ts";
 import { Withdrawals } from "../client/withdrawals.ts";
-import { askBy } from "../gateways/health.ts";
+import { askBy, beatBy } from "../gateways/health.ts";
+import { Heartbeats } from "../gateways/heartbeats.ts";
 import { NodeState } from "../records/node-state.ts";
 import { NODE_LOCATIONS, type StateLocations } from "../records/state-folder.ts";
 import { egressOf, SliceKeeper } from "../slices/keeper.ts";
+import { GatewayReporter } from "../slices/reporter.ts";
 import { SliceWriter } from "../slices/writer.ts";
 import { ClusterCache, type ClusterCacheOptions } from "./cluster-cache.ts";
 import { podLookup } from "./pod-lookup.ts";
@@ -53,7 +56,7 @@ export class Agent {
   constructor(options: AgentOptions) {
     const { locations = NODE_LOCATIONS, logger } = options;
     this.#options = { locations, logger };
-    this.#cache = new ClusterCache(options);
+    this.#cache = new ClusterCache(options, (gateway) => this.#parts.heartbeats.pulse(gateway));
     this.#parts = partsOf({ ...options, locations }, this.#cache, this.#started.promise);
   }
 
@@ -88,16 +91,23 @@ export class Agent {
 
   /** Nothing is decided before all that it is decided by is known: an Egress not yet read is not one that is gone. */
   async #work(signal: AbortSignal): Promise<void> {
-    const { registry, reapplier, driftWatch, keeper, withdrawals, leftovers } = this.#parts;
+    const { registry, reapplier, driftWatch, keeper, withdrawals, leftovers, heartbeats, reporter } =
+      this.#parts;
     await this.#cache.whenKnown(signal).catch(() => undefined);
     if (signal.aborted) return;
+    // What the agent before has known of gateways that do not answer is not to be forgotten for a second.
+    const beating = heartbeats.run(signal);
+    await heartbeats.settled;
     keeper.buryStrays(this.#cache.slices.list());
+    reporter.load(this.#cache.slices.list());
     this.#follow();
     this.#isStarted = true;
     this.#started.resolve();
     this.#options.logger.info({ clients: registry.values().length }, "started");
-    const running = [reapplier, driftWatch, keeper, withdrawals, leftovers].map((part) => part.run(signal));
-    await Promise.all([...running, this.#sweep(signal)]);
+    const running = [reporter, reapplier, driftWatch, keeper, withdrawals, leftovers].map((part) =>
+      part.run(signal),
+    );
+    await Promise.all([beating, ...running, this.#sweep(signal)]);
   }
 
   /** From now on every change has its effect; what is already here has its own once. */
@@ -140,9 +150,23 @@ function partsOf(
   const writer = new SliceWriter({
     client: new ResourceClient(transport, SLICE_RESOURCE, (raw) => EgressClientSlice.parse(raw)),
     ...{ nodeName, registry, view },
+    reports: (reference) => reporter.reports(reference),
     seen: (reference) => cache.slice(reference),
   });
   const ask = askBy(options.prober, options.heartbeatPort);
+  const gateways = () => gatewaysInUse(registry, view);
+  const heartbeats = new Heartbeats({
+    gateways,
+    beat: beatBy(options.prober, options.heartbeatPort),
+    probe: (gateway) => probeGateway({ registry, view, networks }, gateway),
+    onChange: (reference) => reapplier.reapply(registry.ofEgress(reference)),
+    logger,
+  });
+  const reporter = new GatewayReporter({
+    ...{ gateways, registry, view },
+    pulse: (gateway) => heartbeats.pulse(gateway),
+    onChange: (reference) => keeper.inspect(reference),
+  });
   const withdrawals = new Withdrawals({ state, registry, slices: writer, view, ask, logger });
   const leftovers = new Leftovers({ registry, networks, logger });
   const lives = livesOf({ registry, networks, leftovers, withdrawals, logger });
@@ -159,5 +183,5 @@ function partsOf(
     ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
   });
   const requests = new RequestHandler({ ...shared, adder, started });
-  return { registry, reapplier, driftWatch, keeper, withdrawals, leftovers, requests };
+  return { registry, reapplier, driftWatch, keeper, withdrawals, leftovers, requests, heartbeats, reporter };
 }

@@ -25,13 +25,15 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
-import { CachedEgressView } from "../gateways/cached-view.ts";
+import { CachedEgressView, type ViewPoint } from "../gateways/cached-view.ts";
 import { parseStoredEgress } from "../gateways/view.ts";
 import type { EgressReference } from "../records/schema.ts";
 
 export interface ClusterCacheOptions {
   readonly transport: Transport;
   readonly nodeName: string;
+  /** Of this node; absent where it has none. */
+  readonly zone?: string | undefined;
   /** Namespace of the product: the operator publishes the cluster's networks there. */
   readonly namespace: string;
   readonly logger: Logger;
@@ -44,9 +46,10 @@ export class ClusterCache {
   readonly #caches: CacheSet;
   readonly #rangesKnown = Promise.withResolvers<void>();
 
-  constructor(options: ClusterCacheOptions) {
+  /** @param pulse what is heard of a gateway */
+  constructor(options: ClusterCacheOptions, pulse: ViewPoint["pulse"]) {
     this.#options = options;
-    const { transport, logger, nodeName, namespace } = options;
+    const { transport, logger, nodeName, zone, namespace } = options;
     const api = { transport, logger };
     const egresses = new Cache({ ...api, resource: EGRESS_RESOURCE, parse: parseStoredEgress });
     const endpointSlices = new Cache({
@@ -70,11 +73,12 @@ export class ClusterCache {
     });
     this.slices = slices.store;
     this.#caches = new CacheSet([egresses, endpointSlices, slices, clusterRanges]);
-    this.view = new CachedEgressView({
+    const stores = {
       egresses: egresses.store,
       endpointSlices: endpointSlices.store,
       clusterRanges: clusterRanges.store,
-    });
+    };
+    this.view = new CachedEgressView(stores, { place: { nodeName, zone }, pulse });
     clusterRanges.onChange(() => {
       if (this.view.knowsClusterRanges) this.#rangesKnown.resolve();
     });

@@ -15,6 +15,11 @@ export const NodeDirectories = z.object({
 export const AgentEnvironment = NodeDirectories.extend({
   ...OwnPod.shape,
   NODE_NAME: z.string().describe("the node's name, by the downward API: spec.nodeName"),
+  NODE_ZONE: z
+    .string()
+    .transform((zone) => zone || undefined)
+    .optional()
+    .describe("the node's zone, as Kubernetes copies it to pods; empty where it does not, or there is none"),
   HEALTH_ADDRESS: z
     .string()
     .refine(isAddress)

@@ -30,6 +30,8 @@ export class KernelPodNetworks implements PodNetworks {
   readonly #logger: Logger;
   readonly #turns = new Turns();
   readonly #spareShell = new SpareShell();
+  /** By namespace, the gateways to which it has tunnels. */
+  readonly #tunnels = new Map<string, ReadonlySet<string>>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -37,11 +39,17 @@ export class KernelPodNetworks implements PodNetworks {
 
   setUp(netns: string, config: ClientConfig): Promise<void> {
     const client = this.#client(netns, { spareShell: this.#spareShell });
-    return this.#turns.take(netns, () => client.setUp(config));
+    return this.#turns.take(netns, async () => {
+      this.#tunnels.set(netns, new Set(await client.setUp(config)));
+    });
   }
 
   apply(netns: string, config: ClientConfig): Promise<Repair> {
-    return this.#turns.take(netns, () => this.#client(netns).repair(config));
+    return this.#turns.take(netns, async () => {
+      const repair = await this.#client(netns).repair(config);
+      this.#tunnels.set(netns, new Set(repair.tunnels));
+      return repair;
+    });
   }
 
   check(netns: string, config: ClientConfig): Promise<readonly string[]> {
@@ -53,8 +61,21 @@ export class KernelPodNetworks implements PodNetworks {
     return this.#client(netns).probe(config, options);
   }
 
+  hasTunnel(netns: string, address: string): boolean {
+    return this.#tunnels.get(netns)?.has(address) ?? false;
+  }
+
+  /** As {@link probe}. */
+  probeGateway(netns: string, config: ClientConfig, address: string): Promise<boolean | undefined> {
+    return this.#client(netns).probeGateway(config, address);
+  }
+
   remove(netns: string, isFree: () => boolean, uplink?: string): Promise<boolean> {
-    return this.#turns.take(netns, async () => !isFree() || (await this.#client(netns).remove(uplink)));
+    return this.#turns.take(netns, async () => {
+      if (!isFree()) return true;
+      this.#tunnels.delete(netns);
+      return this.#client(netns).remove(uplink);
+    });
   }
 
   openWatch({ onChange, onRefused, onLost }: PodNetworkWatchOptions): NetnsWatch {

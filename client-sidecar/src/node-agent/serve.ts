@@ -45,6 +45,7 @@ export async function serve({ signal, logger }: ProgramContext): Promise<void> {
   const prober = new HeartbeatProber();
   const agent = new Agent({
     nodeName: environment.NODE_NAME,
+    zone: environment.NODE_ZONE,
     namespace: environment.POD_NAMESPACE,
     networks: new KernelPodNetworks(logger),
     metrics: registry,

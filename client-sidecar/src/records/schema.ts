@@ -1,5 +1,6 @@
 /** What the agent keeps in files: parsed when it is read back, as whatever comes from outside the process. */
 
+import { EgressSpec } from "@egress-nat/crds";
 import { z } from "zod";
 
 const Texts = z.array(z.string()).readonly();
@@ -18,6 +19,8 @@ const policy = {
   excludedDestinations: Texts.default([]),
   originatingOnly: z.boolean(),
   fouSourcePortAuto: z.boolean(),
+  gatewaySelection: EgressSpec.shape.gatewaySelection,
+  sessionAffinity: EgressSpec.shape.sessionAffinity,
 };
 
 /** The names of its fields, in the form in which zod picks them. */

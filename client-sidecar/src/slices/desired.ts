@@ -3,6 +3,7 @@
 import {
   EGRESS_LABEL,
   EGRESS_RESOURCE,
+  type GatewayReport,
   labelValue,
   NODE_LABEL,
   type SliceClient,
@@ -28,7 +29,12 @@ export function sliceClients(records: Iterable<ClientRecord>): SliceClient[] {
 }
 
 /** @param egress its owner: the slice is gone when the Egress is */
-export function desiredSlice(egress: StoredEgress, nodeName: string, clients: SliceClient[]) {
+export function desiredSlice(
+  egress: StoredEgress,
+  nodeName: string,
+  clients: SliceClient[],
+  suspects: readonly GatewayReport[],
+) {
   const { namespace, name, uid } = egress.metadata;
   return {
     metadata: {
@@ -42,5 +48,6 @@ export function desiredSlice(egress: StoredEgress, nodeName: string, clients: Sl
     nodeName,
     clients,
     clientCount: clients.length,
+    ...(suspects.length > 0 && { suspects: [...suspects] }),
   };
 }

@@ -1,10 +1,11 @@
-import { type EgressClientSlice, EgressClientSlice as Slice } from "@egress-nat/crds";
+import { type EgressClientSlice, type GatewayReport, EgressClientSlice as Slice } from "@egress-nat/crds";
 import { KubeError } from "@egress-nat/kube";
 import { describe, expect, it } from "vitest";
 import { askBy } from "../gateways/health.ts";
 import type { ClientRecord } from "../records/schema.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
+import { gateway } from "../testing/gateway.ts";
 import { SliceWriter } from "./writer.ts";
 
 const NAT = { namespace: "internet", name: "nat" };
@@ -43,15 +44,17 @@ class FakeApi {
 function setUp(options: { readonly egress?: ReturnType<typeof egress> | undefined } = { egress: egress() }) {
   const api = new FakeApi();
   const records: ClientRecord[] = [];
+  const suspects: GatewayReport[] = [];
   const seen: { slice?: EgressClientSlice | undefined } = {};
   const writer = new SliceWriter({
     client: api,
     nodeName: "node-1",
     registry: { ofEgress: () => records },
     view: { egress: () => options.egress },
+    reports: () => suspects,
     seen: () => seen.slice,
   });
-  return { api, records, seen, writer };
+  return { api, records, suspects, seen, writer };
 }
 
 function client(number: number): ClientRecord {
@@ -151,8 +154,7 @@ describe("the slice writer", () => {
     const version = await writer.write(NAT);
     expect(api.slice).toBeUndefined();
     const probe = async () => new Map<string, string>(); // a gateway that knows no slice
-    const gateway = { name: "nat-1", addresses: ["192.0.2.1"], ready: true, serving: true };
-    expect(await askBy({ probe })(gateway, version ?? expect.fail(), AbortSignal.timeout(1_000))).toBe(
+    expect(await askBy({ probe })(gateway(), version ?? expect.fail(), AbortSignal.timeout(1_000))).toBe(
       "behind",
     );
   });
@@ -167,6 +169,23 @@ describe("the slice writer", () => {
     await writer.write(NAT);
     expect(api.writes).toBe(2);
     expect(api.slice?.clientCount).toBe(1);
+  });
+
+  it("adds what is to be reported of gateways, and takes it back", async () => {
+    const { api, records, suspects, seen, writer } = setUp();
+    records.push(client(1));
+    await writer.write(NAT);
+    expect(api.slice).not.toHaveProperty("suspects");
+    seen.slice = api.slice;
+    suspects.push({ gateway: "nat-1", state: "Suspect", since: "2026-01-02T03:04:05Z" });
+    expect(writer.isInOrder(NAT)).toBe(false);
+    await writer.write(NAT);
+    expect(api.slice?.suspects).toEqual(suspects);
+    seen.slice = api.slice;
+    expect(writer.isInOrder(NAT)).toBe(true);
+    suspects.pop();
+    await writer.write(NAT);
+    expect(api.slice).not.toHaveProperty("suspects");
   });
 
   it("sees that a slice was changed or deleted by somebody else", async () => {

@@ -1,7 +1,13 @@
 /** Writes this node's EgressClientSlices. */
 
 import { isDeepStrictEqual } from "node:util";
-import { type EgressClientSlice, NODE_AGENT, type SliceClient, sliceName } from "@egress-nat/crds";
+import {
+  type EgressClientSlice,
+  type GatewayReport,
+  NODE_AGENT,
+  type SliceClient,
+  sliceName,
+} from "@egress-nat/crds";
 import { ifFound, type ResourceClient } from "@egress-nat/kube";
 import type { ClientRegistry } from "../client/registry.ts";
 import type { SliceVersion } from "../gateways/health.ts";
@@ -15,8 +21,15 @@ export interface SliceWriterOptions {
   readonly nodeName: string;
   readonly registry: Pick<ClientRegistry, "ofEgress">;
   readonly view: Pick<EgressView, "egress">;
+  /** What this node reports of the gateways of an Egress. */
+  readonly reports: (reference: EgressReference) => readonly GatewayReport[];
   /** The slice as last seen through a watch, perhaps late. */
   readonly seen: (reference: EgressReference) => EgressClientSlice | undefined;
+}
+
+interface Content {
+  readonly clients: SliceClient[];
+  readonly suspects: readonly GatewayReport[];
 }
 
 /** Of a slice whose UID nobody told: no gateway can say that it has let go of it, but all go with their Egress. */
@@ -60,17 +73,17 @@ export class SliceWriter {
   isInOrder(reference: EgressReference): boolean {
     const key = egressKey(reference);
     if (this.#running.has(key) || this.#queued.has(key)) return true;
-    const { owner, current, clients } = this.#facts(reference);
-    if (current === undefined) return clients.length === 0 || owner === undefined;
-    return this.#isOutdated(key, current) || holds(current, clients);
+    const { owner, current, content } = this.#facts(reference);
+    if (current === undefined) return content.clients.length === 0 || owner === undefined;
+    return this.#isOutdated(key, current) || holds(current, content);
   }
 
   #facts(reference: EgressReference) {
-    const { registry, view, seen } = this.#options;
+    const { registry, view, reports, seen } = this.#options;
     return {
       owner: view.egress(reference),
       current: seen(reference),
-      clients: sliceClients(registry.ofEgress(reference)),
+      content: { clients: sliceClients(registry.ofEgress(reference)), suspects: reports(reference) },
     };
   }
 
@@ -81,21 +94,21 @@ export class SliceWriter {
   }
 
   async #perform(key: string, reference: EgressReference): Promise<SliceVersion | undefined> {
-    const { owner, current, clients } = this.#facts(reference);
+    const { owner, current, content } = this.#facts(reference);
     if (owner === undefined) return this.#delete(key, reference, current);
-    if (current !== undefined && !this.#isOutdated(key, current) && isSame(current, owner, clients)) {
+    if (current !== undefined && !this.#isOutdated(key, current) && isSame(current, owner, content)) {
       return versionOf(current);
     }
     // One that was never there need not be made to say that it is empty. One that was stays: gateways answer with its
     // generation, and "applied" is a surer sign than "unknown" that they have let go of its last client.
     const exists = current !== undefined || this.#attempted.has(key);
-    if (clients.length === 0 && !exists) return undefined;
-    return this.#apply(key, owner, clients);
+    if (content.clients.length === 0 && !exists) return undefined;
+    return this.#apply(key, owner, content);
   }
 
-  async #apply(key: string, owner: StoredEgress, clients: SliceClient[]): Promise<SliceVersion> {
+  async #apply(key: string, owner: StoredEgress, { clients, suspects }: Content): Promise<SliceVersion> {
     const { client, nodeName } = this.#options;
-    const slice = desiredSlice(owner, nodeName, clients);
+    const slice = desiredSlice(owner, nodeName, clients, suspects);
     this.#attempted.add(key);
     // Nobody else has a say in this object: what another manager wrote into it goes.
     const written = await client.apply(slice, { fieldManager: NODE_AGENT, force: true });
@@ -128,14 +141,18 @@ export class SliceWriter {
   }
 }
 
-function isSame(slice: EgressClientSlice, owner: StoredEgress, clients: readonly SliceClient[]): boolean {
+function isSame(slice: EgressClientSlice, owner: StoredEgress, content: Content): boolean {
   const isOwned = slice.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
-  return isOwned && holds(slice, clients);
+  return isOwned && holds(slice, content);
 }
 
 /** Earlier releases did not write how many clients there are. */
-function holds(slice: EgressClientSlice, clients: readonly SliceClient[]): boolean {
-  return slice.clientCount === clients.length && isDeepStrictEqual(slice.clients, clients);
+function holds(slice: EgressClientSlice, { clients, suspects }: Content): boolean {
+  return (
+    slice.clientCount === clients.length &&
+    isDeepStrictEqual(slice.clients, clients) &&
+    isDeepStrictEqual(slice.suspects ?? [], suspects)
+  );
 }
 
 function versionOf({ metadata }: EgressClientSlice): SliceVersion {

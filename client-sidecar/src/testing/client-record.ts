@@ -18,6 +18,8 @@ export function clientRecord(fields: Partial<ClientRecord> = {}): ClientRecord {
         excludedDestinations: [],
         originatingOnly: true,
         fouSourcePortAuto: false,
+        gatewaySelection: "Service",
+        sessionAffinity: "ClientIP",
       },
     ],
     ...fields,

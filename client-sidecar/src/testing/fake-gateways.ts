@@ -41,6 +41,12 @@ export class FakeGateways {
     return port;
   }
 
+  /** From now on nobody answers there. */
+  async remove(address: string): Promise<void> {
+    await this.#gateways.get(address)?.responder.close();
+    this.#gateways.delete(address);
+  }
+
   /** From now on this gateway takes in nothing new; `false` undoes it. */
   setStuck(address: string, stuck: boolean): void {
     const gateway = this.#gateways.get(address);

@@ -27,6 +27,8 @@ export class FakeNetworks implements PodNetworks {
   /** Tunnels through which no probe comes back. */
   silent: readonly SilentTunnel[] = [];
   readonly probes: TunnelProbeOptions[] = [];
+  /** Gateways through whose tunnels nothing comes back. */
+  readonly dead = new Set<string>();
   /** By namespace, what its guard has counted. */
   readonly #refused = new Map<string, Refusals>();
 
@@ -59,7 +61,7 @@ export class FakeNetworks implements PodNetworks {
           : [{ object: "set", text: "nft set guarded4 has other elements" }]),
       ];
       this.#followed.set(netns, localRoutes);
-      return { differences, localRoutes };
+      return { differences, localRoutes, tunnels: [] };
     });
   }
 
@@ -109,6 +111,14 @@ export class FakeNetworks implements PodNetworks {
   ): Promise<readonly SilentTunnel[]> {
     this.probes.push(options);
     return this.silent;
+  }
+
+  hasTunnel(): boolean {
+    return true;
+  }
+
+  async probeGateway(_netns: string, _config: ClientConfig, address: string): Promise<boolean | undefined> {
+    return !this.dead.has(address);
   }
 
   remove(netns: string, isFree: () => boolean, uplink?: string): Promise<boolean> {

@@ -48,6 +48,7 @@ const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
     column("Clients", "integer", ".status.clients", "Pods that are clients."),
     AGE,
     column("Service IPs", "string", ".status.serviceIPs", "Addresses that clients send to.", 1),
+    column("States", "string", ".status.gatewayStates", "How many gateways are in which state.", 1),
   ],
 });
 

@@ -370,6 +370,15 @@ export const EGRESS_CASES: readonly EgressCase[] = [
     spec: { ...ANY, clientStartup: "Later" },
     refusal: 'Unsupported value: "Later"',
   },
+  ...["Service", "Agent"].map((gatewaySelection) => ({
+    title: `gateways picked by ${gatewaySelection}`,
+    spec: { ...ANY, gatewaySelection },
+  })),
+  ...["agent", "Client", ""].map((gatewaySelection) => ({
+    title: `gateways picked by ${JSON.stringify(gatewaySelection)}`,
+    spec: { ...ANY, gatewaySelection },
+    refusal: `Unsupported value: ${JSON.stringify(gatewaySelection)}`,
+  })),
   ...["nftables", "iptables"].map((natBackend) => ({
     title: `NAT by ${natBackend}`,
     spec: { ...ANY, natBackend },

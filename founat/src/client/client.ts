@@ -6,8 +6,8 @@ import type { Logger } from "../logger.ts";
 import { isNarrow } from "../routing/cidr.ts";
 import { clientChanges, clientCreation, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
-import { planClient } from "./plan.ts";
-import { probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
+import { type ClientPlan, planClient } from "./plan.ts";
+import { probeGateway, probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
 import { clientFacts, readClientState, readNetwork } from "./state.ts";
 
 /** What a look at a client's network namespace led to. */
@@ -16,6 +16,8 @@ export interface Repair {
   readonly differences: readonly Difference[];
   /** Where specific routes of the namespace's own lead: what goes there uses no gateway of a wide destination. */
   readonly localRoutes: readonly string[];
+  /** Addresses of the gateways to which there are tunnels now. */
+  readonly tunnels: readonly string[];
 }
 
 /** One client's network namespace. It keeps no state of its own: the kernel is the record of what is applied. */
@@ -49,12 +51,12 @@ export class Client {
     const found = new Map<string, Difference>();
     const attempt = () =>
       this.#kernel.session(async (kernel) => {
-        const { differences, steps, localRoutes } = await this.#changes(config, kernel);
+        const { differences, steps, localRoutes, tunnels } = await this.#changes(config, kernel);
         for (const difference of differences) found.set(difference.text, difference);
         await kernel.run(steps);
-        return localRoutes;
+        return { localRoutes, tunnels };
       });
-    const localRoutes = await attempt().catch((err: unknown) => {
+    const result = await attempt().catch((err: unknown) => {
       // The kernel goes on between a look and a step: a router's route that was to be taken away may have run out.
       if (!isFailedCommand(err)) throw err;
       this.#logger.debug({ err }, "a step failed: looking again");
@@ -62,26 +64,28 @@ export class Client {
     });
     const differences = [...found.values()];
     if (differences.length > 0) this.#logger.debug({ differences }, "client applied");
-    return { differences, localRoutes };
+    return { differences, ...result };
   }
 
   /**
    * As {@link apply}, with fewer looks, for a namespace that is usually not a client yet, because a pod waits for it.
    * Where somebody has, or a step fails, all is looked at and repaired.
    *
+   * @returns addresses of the gateways to which there are tunnels now
    * @throws FounatError as {@link apply}
    */
-  async setUp(config: ClientConfig): Promise<void> {
+  async setUp(config: ClientConfig): Promise<readonly string[]> {
     try {
-      await this.#kernel.session(async (kernel) => {
+      return await this.#kernel.session(async (kernel) => {
         const network = await readNetwork(kernel, config.uplink);
         const plan = planClient(config, clientFacts(network, config.uplink));
         await kernel.run(clientCreation(plan, network));
+        return tunnelsOf(plan);
       });
     } catch (err) {
       if (!isFailedCommand(err)) throw err;
       this.#logger.debug({ err }, "not a new client, or a step failed: looking at all of it");
-      await this.repair(config);
+      return (await this.repair(config)).tunnels;
     }
   }
 
@@ -107,6 +111,17 @@ export class Client {
   }
 
   /**
+   * Asks the kernel of one gateway, through the tunnel that flows take which it has, whoever gets new ones. An answer says
+   * nothing of the program in the gateway.
+   *
+   * @param address the gateway's
+   * @returns whether it has answered within half a second; undefined where the client has no tunnel to it
+   */
+  probeGateway(config: ClientConfig, address: string): Promise<boolean | undefined> {
+    return probeGateway(this.#kernel, config, address);
+  }
+
+  /**
    * Takes away all that {@link apply} made but for sysctls, whose former values nobody knows.
    *
    * @param uplink while an interface of that name is there, nothing is taken away: programs that have not ended yet have
@@ -122,7 +137,7 @@ export class Client {
     });
   }
 
-  async #changes(config: ClientConfig, kernel: Kernel): Promise<Changes & Pick<Repair, "localRoutes">> {
+  async #changes(config: ClientConfig, kernel: Kernel): Promise<Changes & Omit<Repair, "differences">> {
     const state = await readClientState(kernel, config);
     const facts = clientFacts(state, config.uplink);
     const plan = planClient(config, facts);
@@ -135,8 +150,12 @@ export class Client {
         return undefined;
       }));
     const changes = clientChanges(plan, state, guard.changes(state.guard, listing));
-    return { ...changes, localRoutes: wideOnes(facts.mainRoutes, config) };
+    return { ...changes, localRoutes: wideOnes(facts.mainRoutes, config), tunnels: tunnelsOf(plan) };
   }
+}
+
+function tunnelsOf({ links }: ClientPlan): string[] {
+  return links.flatMap(({ remote }) => remote ?? []);
 }
 
 /** Each once, in order; those within private or in-cluster ranges take nothing from a gateway. */

@@ -1,5 +1,11 @@
 import type { Addresses } from "@egress-nat/addresses";
 
+/** One gateway of an Egress, or the Service in front of some. */
+export interface ClientGateway extends Addresses {
+  /** Whether flows begin with it (the default), or only those stay that have begun. Of one that is not named none stay. */
+  readonly flows?: "new" | "existing";
+}
+
 /** One Egress of a client. */
 export interface ClientEgress {
   /** For messages and comments, for instance namespace/name. */
@@ -8,8 +14,11 @@ export interface ClientEgress {
   readonly destinations: readonly string[];
   /** CIDRs that never go through this Egress's gateways. */
   readonly excluded: readonly string[];
-  /** Where outer packets are sent: one address of a family, so far. A family without any is guarded, and closed. */
-  readonly gateways: readonly Addresses[];
+  /**
+   * Where outer packets are sent. Each flow stays with the gateway that it has begun with; of several that take new ones
+   * each flow gets any. A family without any is guarded, and closed.
+   */
+  readonly gateways: readonly ClientGateway[];
   /** The addresses that FoU may come from: Service addresses and the gateways' own. */
   readonly peers: readonly string[];
   /** UDP port of the tunnel, at both ends; the same for every Egress of a client. */

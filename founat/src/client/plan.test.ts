@@ -1,10 +1,9 @@
-import type { Addresses } from "@egress-nat/addresses";
 import { describe, expect, test } from "vitest";
 import { guardOf } from "../backends/nft/guard.ts";
 import { linkName } from "../iproute/links.ts";
 import { renderSteps } from "../testing/golden.ts";
 import { clientChanges } from "./changes.ts";
-import type { ClientConfig, ClientEgress } from "./config.ts";
+import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
 import { type ClientFacts, planClient } from "./plan.ts";
 
 const NOTHING = {
@@ -25,6 +24,7 @@ const facts: ClientFacts = {
   forget: [],
   needsAdvertisements: false,
   families: ["ipv4", "ipv6"],
+  pins: new Map(),
 };
 
 function egress(changes: Partial<ClientEgress>): ClientEgress {
@@ -114,8 +114,9 @@ test("a second port is refused, with the names of both Egresses", () => {
 
 describe("a list of gateways", () => {
   const [ipv4, ipv6] = [{ ipv4: "10.96.0.10" }, { ipv6: "fd00:96::10" }];
-  const planFor = (...gateways: readonly Addresses[]) =>
-    planClient({ uplink: "eth0", egresses: [{ ...wide, gateways }], clusterRanges: [] }, facts);
+  const planFor = (...gateways: readonly ClientGateway[]) => planWith(new Map(), ...gateways);
+  const planWith = (pins: ReadonlyMap<string, number>, ...gateways: readonly ClientGateway[]) =>
+    planClient({ uplink: "eth0", egresses: [{ ...wide, gateways }], clusterRanges: [] }, { ...facts, pins });
 
   test("with one address of each family is the gateway that has both", () => {
     const { policy, routes, probes } = planFor({ ...ipv4, ...ipv6 });
@@ -133,9 +134,34 @@ describe("a list of gateways", () => {
     expect(probes).toEqual([]);
   });
 
-  test("with two of a family is refused, with the name of the Egress", () => {
-    expect(() => planFor(ipv4, ipv6, { ipv4: "10.96.0.11" })).toThrow(
-      "Egress internet-egress/nat has 2 gateways of ipv4; a client's routes lead to one: name one",
+  test("with two that take new flows has a link and a mark for each, and lets chance decide", () => {
+    const { policy, links } = planFor(ipv4, { ipv4: "10.96.0.11" });
+    expect(links.map(linkName)).toEqual(["egress4", "fou4_cdf04098", "fou4_77b09cc9", "egress6"]);
+    const [one, other] = policy.pins;
+    expect(one?.mark.value).not.toBe(other?.mark.value);
+    expect(policy.choices).toEqual(
+      ["fou4_cdf04098", "fou4_77b09cc9"].map((link) => ({ link, pins: [one, other] })),
     );
+  });
+
+  describe("one of which only keeps its flows", () => {
+    const leaving: ClientGateway = { ipv4: "10.96.0.11", flows: "existing" };
+    const link = "fou4_77b09cc9";
+
+    test("gives it no link where it has none: no flow can have begun there", () => {
+      expect(planFor(ipv4, leaving)).toEqual(planFor(ipv4));
+    });
+
+    test("leaves it its link and its mark where it has, and new flows go elsewhere", () => {
+      const { policy, links, routes } = planWith(new Map([[link, 7]]), leaving, ipv4);
+      expect(links.map(linkName)).toContain(link);
+      const pin = policy.pins.find((each) => each.link === link);
+      expect(pin?.number).toBe(7);
+      expect(policy.choices.flatMap(({ pins }) => pins)).not.toContain(pin);
+      expect(policy.choices.map((choice) => choice.link)).toContain(link);
+      expect(new Set(routes.map(({ device }) => device))).toEqual(
+        new Set([undefined, "fou4_cdf04098", "egress6"]),
+      );
+    });
   });
 });

@@ -6,10 +6,11 @@ import { carriersOf, decide } from "../routing/coverage.ts";
 import { probeAddress } from "../routing/probe-addresses.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { markOfReplies } from "./mark.ts";
-import { type ClientPolicy, type FamilyCoverage, familyPolicy } from "./policy.ts";
+import { type PinNumbers, pinsOf } from "./pins.ts";
+import { type ClientPolicy, choicesAmong, type FamilyCoverage, familyPolicy } from "./policy.ts";
 import { clientRouting, type Probe } from "./routes.ts";
 import { clientSysctls, type Sysctl } from "./sysctls.ts";
-import { gatewayOf, tunnelsOf } from "./tunnels.ts";
+import { choicesOf, tunnelsOf, withLinked } from "./tunnels.ts";
 
 /** What is discovered in the client's network namespace. */
 export interface ClientFacts {
@@ -22,6 +23,8 @@ export interface ClientFacts {
   readonly needsAdvertisements: boolean;
   /** For which the kernel has routes and rules. */
   readonly families: readonly Family[];
+  /** Of links that there are, or have been. */
+  readonly pins: PinNumbers;
 }
 
 /** All that a client's network namespace holds for its Egresses. */
@@ -39,29 +42,34 @@ export interface ClientPlan extends Routing, Tunnels {
  *
  * @throws FounatError `invalid-config` when the configuration contradicts itself, or asks for more than there is
  */
-export function planClient(config: ClientConfig, facts: ClientFacts): ClientPlan {
-  const [port, mark] = [commonPort(config.egresses), markOfReplies(config.markMask)];
+export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan {
+  const config = { ...given, egresses: given.egresses.map((egress) => withLinked(egress, facts.pins)) };
+  const [port, replies] = [commonPort(config.egresses), markOfReplies(config.markMask)];
   const coverage = { ipv4: coverageOf("ipv4", config, facts), ipv6: coverageOf("ipv6", config, facts) };
   // Both are guarded, come what may.
   const routed = FAMILIES.map((family) => coverage[family]).filter(
     ({ family, carriers }) => carriers.size > 0 && facts.families.includes(family),
   );
   const probes = probesOf(config.egresses, routed);
-  const routing = routed.map((ofFamily) => clientRouting(ofFamily, probes, mark));
   const links = routed.flatMap(({ family, carriers, local }) =>
     local === undefined
       ? []
       : tunnelsOf(family, carriers).map((key) => tunnelLink(key, port, facts.uplink, local)),
   );
+  const pins = pinsOf(links, facts.pins, replies.mask);
+  const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, pins, replies }));
   const links4 = links.filter(({ family }) => family === "ipv4").map(linkName);
   return {
     policy: {
-      ...{ uplink: config.uplink, port, replies: mark },
+      ...{ uplink: config.uplink, port, replies, pins },
+      choices: routed.flatMap(({ family, carriers }) => choicesAmong(family, carriers, pins)),
       families: { ipv4: familyPolicy("ipv4", coverage), ipv6: familyPolicy("ipv6", coverage) },
     },
     fouPorts: routed.flatMap(({ family, local }) => (local === undefined ? [] : [{ family, port }])),
     links,
     forget: facts.forget,
+    pinRoutes: routing.flatMap(({ pinRoutes = [] }) => pinRoutes),
+    pinRules: routing.flatMap(({ pinRules = [] }) => pinRules),
     bypassRules: routing.flatMap(({ bypassRules }) => bypassRules),
     routes: routing.flatMap(({ routes }) => routes),
     rules: routing.flatMap(({ rules }) => rules),
@@ -82,8 +90,8 @@ function coverageOf(
 function probesOf(egresses: readonly ClientEgress[], families: readonly FamilyCoverage[]): Probe[] {
   return egresses.flatMap((egress, index) =>
     families.flatMap(({ family, carriers, local }): Probe[] => {
-      const [gateway, address] = [gatewayOf(family, egress), probeAddress(family, index)];
-      if (gateway === undefined || address === undefined || local === undefined) return [];
+      const address = probeAddress(family, index);
+      if (choicesOf(family, egress).length === 0 || address === undefined || local === undefined) return [];
       return carriers.has(egress) ? [{ egress, family, address, source: local }] : [];
     }),
   );

@@ -1,14 +1,15 @@
 import { type Family, mergeRanges, type Range, rangeOf } from "@egress-nat/addresses";
+import { linkName } from "../iproute/links.ts";
 import { parseCidr, prefixesOf } from "../routing/cidr.ts";
 import { carriedRanges, type Decision, NEVER_SENT, translatedRanges } from "../routing/coverage.ts";
 import { normalizeCidrs } from "../routing/nesting.ts";
 import type { ClientEgress } from "./config.ts";
-import type { Mark } from "./mark.ts";
-import { gatewaysOf } from "./tunnels.ts";
+import type { Mark, Pin } from "./mark.ts";
+import { choicesOf, gatewaysOf, linksOf } from "./tunnels.ts";
 
 /** Why the guard refuses packets. */
 export const REFUSAL_REASONS = [
-  /** Of the client, and would have left around the tunnel, or without a gateway. */
+  /** Of the client: it would have left around the tunnel, or there is no gateway, or that of its flow is gone. */
   "rejected",
   /** To the client, from where the Egresses' destinations are, and nobody listens. */
   "unheard",
@@ -25,7 +26,18 @@ export interface ClientPolicy {
   readonly port: number;
   /** On replies to inbound flows, which must not meet a tunnel. */
   readonly replies: Mark;
+  /** Where flows stay: a mark of each link to a gateway. */
+  readonly pins: readonly Pin[];
+  readonly choices: readonly Choice[];
   readonly families: Readonly<Record<Family, FamilyPolicy>>;
+}
+
+/** With which gateways flows begin that the routes lead to a link. */
+interface Choice {
+  /** Name of the link. */
+  readonly link: string;
+  /** Any of them, at random. */
+  readonly pins: readonly Pin[];
 }
 
 interface FamilyPolicy {
@@ -37,6 +49,25 @@ interface FamilyPolicy {
   readonly gateways: readonly string[];
   /** Addresses that outer packets may come from. */
   readonly peers: readonly string[];
+}
+
+/** @param egresses who carries anything of a family */
+export function choicesAmong(
+  family: Family,
+  egresses: Iterable<ClientEgress>,
+  pins: readonly Pin[],
+): readonly Choice[] {
+  const choices = new Map<string, Choice>();
+  for (const egress of egresses) {
+    const names = choicesOf(family, egress).map(linkName);
+    const chosen = pins.filter(({ link }) => names.includes(link));
+    if (chosen.length === 0) continue;
+    for (const link of linksOf(family, egress).map(linkName)) {
+      // Of two Egresses that name one gateway it belongs to the first, as a destination does.
+      if (!choices.has(link)) choices.set(link, { link, pins: chosen });
+    }
+  }
+  return [...choices.values()];
 }
 
 /** Who carries what of one family. */

@@ -1,8 +1,14 @@
-import { type Addresses, FAMILIES, type Family } from "@egress-nat/addresses";
+import { type Addresses, FAMILIES, type Family, familyOf } from "@egress-nat/addresses";
+import { linkName } from "../iproute/links.ts";
+import { readNetworkState } from "../iproute/parse.ts";
 import type { Kernel } from "../kernel/kernel.ts";
+import { probeAddress } from "../routing/probe-addresses.ts";
 import type { ClientConfig } from "./config.ts";
+import { markOf, markOfReplies } from "./mark.ts";
+import { pinKey, pinNumbers } from "./pins.ts";
 import { planClient } from "./plan.ts";
 import type { Probe } from "./routes.ts";
+import { gatewaysOf } from "./tunnels.ts";
 
 export interface TunnelProbeOptions {
   /** The client's own address of each family: families that it lacks have no tunnel. */
@@ -22,6 +28,49 @@ export interface SilentTunnel {
   readonly reason: string;
 }
 
+/** How long the last echo request to a gateway is waited for, and the time between two, in seconds. */
+const ECHO_SECONDS = 0.2;
+
+/**
+ * Sends echo requests to one gateway by the tunnel that flows take which it has, whoever gets new ones.
+ *
+ * @param address the gateway's
+ * @returns whether one was answered; undefined where there is no such tunnel
+ */
+export async function probeGateway(
+  kernel: Pick<Kernel, "run" | "read">,
+  { egresses, markMask }: ClientConfig,
+  address: string,
+): Promise<boolean | undefined> {
+  const family = familyOf(address);
+  const egress = egresses.find((each) => gatewaysOf(family, each).includes(address));
+  const target = probeAddress(family, 0);
+  if (egress === undefined || target === undefined) return undefined;
+  const numbers = pinNumbers(await readNetworkState(kernel));
+  const link = linkName({ family, sourcePortAuto: egress.sourcePortAuto, remote: address });
+  const number = numbers.get(pinKey(link));
+  if (number === undefined) return undefined;
+  const { value } = markOf(number, markOfReplies(markMask).mask);
+  const args = [
+    "-n",
+    "-q",
+    "-m",
+    `${value}`,
+    "-c",
+    "2",
+    "-i",
+    `${ECHO_SECONDS}`,
+    "-W",
+    `${ECHO_SECONDS}`,
+    target,
+  ];
+  const [output = ""] = await kernel.run([{ file: "ping", args, mayFail: true }]);
+  // Without an output it could not be run, which says nothing.
+  return output === "" ? undefined : ANSWERED.test(output);
+}
+
+const ANSWERED = / [1-9]\d* received/;
+
 /** Sends echo requests through each tunnel until one is answered. */
 export async function probeTunnels(
   kernel: Pick<Kernel, "run">,
@@ -36,6 +85,7 @@ export async function probeTunnels(
     forget: [],
     needsAdvertisements: false,
     families: FAMILIES,
+    pins: new Map(),
   });
   const wanted = probes.filter(({ egress }) => egresses?.includes(egress.name) ?? true);
   const results = await Promise.all(wanted.map((probe) => send(kernel, probe, seconds)));
@@ -49,7 +99,7 @@ async function send(
 ): Promise<SilentTunnel | undefined> {
   const args = ["-n", "-q", "-c", "1", "-i", "0.2", "-w", String(seconds), address];
   const [output = ""] = await kernel.run([{ file: "ping", args, mayFail: true }]);
-  if (/ [1-9]\d* received/.test(output)) return undefined;
+  if (ANSWERED.test(output)) return undefined;
   return {
     egress,
     family,

@@ -1,5 +1,4 @@
 import { ADDRESS_BITS, type Family, formatCidr } from "@egress-nat/addresses";
-import { hex } from "../backends/spelling.ts";
 import type { Routing } from "../iproute/batch.ts";
 import { linkName } from "../iproute/links.ts";
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
@@ -8,7 +7,8 @@ import { MAIN_TABLE } from "../iproute/state.ts";
 import { PRIVATE_RANGES, prefixesOf } from "../routing/cidr.ts";
 import { normalizeCidrs, visitNested } from "../routing/nesting.ts";
 import type { ClientEgress } from "./config.ts";
-import type { Mark } from "./mark.ts";
+import { fwmark, type Mark, type Pin } from "./mark.ts";
+import { PIN_TABLES, pinRoutes, pinRules } from "./pins.ts";
 import type { FamilyCoverage } from "./policy.ts";
 import { gatewaysOf, tunnelOf } from "./tunnels.ts";
 
@@ -28,6 +28,7 @@ type Width = keyof typeof TUNNEL_TABLES;
 /** All whose routes are the plan's, and nobody else's. */
 export const CLIENT_TABLES: readonly number[] = [
   PROBE_TABLE,
+  ...PIN_TABLES,
   ...Object.values(TUNNEL_TABLES).flatMap(({ routes, deadEnds }) => [routes, deadEnds]),
 ];
 
@@ -43,14 +44,25 @@ export interface Probe {
 
 type Way = Pick<Route, "family" | "table" | "destination">;
 
+/** What the routing of a client serves besides destinations. */
+interface Marked {
+  readonly probes: readonly Probe[];
+  readonly pins: readonly Pin[];
+  /** On replies to inbound flows. */
+  readonly replies: Mark;
+}
+
 /** The policy routing of one family. */
-export function clientRouting(coverage: FamilyCoverage, probes: readonly Probe[], mark: Mark): Routing {
-  const { family } = coverage;
+export function clientRouting(coverage: FamilyCoverage, { probes, pins, replies }: Marked): Routing {
+  const { family, local } = coverage;
   const probed = probes.filter((probe) => probe.family === family).flatMap(probeRoutes);
+  const pinned = pins.filter((pin) => pin.family === family);
   const narrow = tableRoutes(coverage, "narrow");
   const wide = tableRoutes(coverage, "wide");
   return {
-    bypassRules: bypassRules(coverage, mark, wide.length > 0),
+    pinRoutes: local === undefined ? [] : pinned.flatMap((pin) => pinRoutes(pin, local)),
+    pinRules: pinRules(pinned),
+    bypassRules: bypassRules(coverage, replies, wide.length > 0),
     routes: [...probed, ...narrow, ...wide],
     rules: [
       ...(probed.length > 0 ? [rule(family, 1890, "", PROBE_TABLE)] : []),
@@ -62,7 +74,7 @@ export function clientRouting(coverage: FamilyCoverage, probes: readonly Probe[]
 
 const LINK_LOCAL: Readonly<Record<Family, string>> = { ipv4: "169.254.0.0/16", ipv6: "fe80::/10" };
 
-function bypassRules({ family, carriers }: FamilyCoverage, mark: Mark, wide: boolean): Rule[] {
+function bypassRules({ family, carriers }: FamilyCoverage, replies: Mark, wide: boolean): Rule[] {
   const egresses = [...carriers];
   const gateways = normalizeCidrs(egresses.flatMap((egress) => gatewaysOf(family, egress)));
   return [
@@ -70,7 +82,7 @@ function bypassRules({ family, carriers }: FamilyCoverage, mark: Mark, wide: boo
     // An outer packet must never meet the tunnel that made it.
     ...gateways.map((gateway) => rule(family, 1850, `to ${gateway}`, MAIN_TABLE)),
     ...(egresses.some(({ originatingOnly }) => originatingOnly)
-      ? [rule(family, 1880, `fwmark ${hex(mark.value)}/${hex(mark.mask)}`, MAIN_TABLE)]
+      ? [rule(family, 1880, fwmark(replies), MAIN_TABLE)]
       : []),
     ...(wide
       ? [

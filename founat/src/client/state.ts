@@ -7,6 +7,7 @@ import { parseNetworkState, READ_NETWORK_STATE } from "../iproute/parse.ts";
 import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel/kernel.ts";
 import type { ClientConfig } from "./config.ts";
+import { pinNumbers } from "./pins.ts";
 import type { ClientFacts } from "./plan.ts";
 import { familiesOf, relevantSysctls, sysctlsOfSome } from "./sysctls.ts";
 
@@ -67,5 +68,6 @@ export function clientFacts(state: Omit<ClientState, "guard">, uplink: string): 
     forget: given.every(isAdvertised) ? [] : settledLines([link], state),
     needsAdvertisements: given.length > 0 && given.every(isAdvertised),
     families: familiesOf(state.sysctls),
+    pins: pinNumbers(state),
   };
 }

@@ -1,35 +1,47 @@
-import type { Family } from "@egress-nat/addresses";
-import { FounatError } from "../error.ts";
+import { FAMILIES, type Family, familyOf, firstOfEach } from "@egress-nat/addresses";
 import { linkName, receivingLink, type TunnelLinkKey } from "../iproute/links.ts";
-import type { ClientEgress } from "./config.ts";
+import type { ClientEgress, ClientGateway } from "./config.ts";
+import { type PinNumbers, pinKey } from "./pins.ts";
 
-/** The addresses of an Egress's gateways. */
-export function gatewaysOf(family: Family, { gateways }: ClientEgress): string[] {
-  return gateways.flatMap(({ [family]: address }) => address ?? []);
+/**
+ * The Egress with those of its gateways that a link is for: they take new flows, or have a link, by which alone they can
+ * have flows.
+ */
+export function withLinked(egress: ClientEgress, known: PinNumbers): ClientEgress {
+  const isLinked = (address: string) =>
+    known.has(pinKey(linkName(linkTo(familyOf(address), egress, address))));
+  const gateways = egress.gateways.flatMap((gateway): ClientGateway[] => {
+    if (gateway.flows !== "existing") return [gateway];
+    const linked = FAMILIES.flatMap((family) => gateway[family] ?? []).filter(isLinked);
+    return linked.length === 0 ? [] : [{ ...firstOfEach(linked), flows: "existing" }];
+  });
+  return { ...egress, gateways };
 }
 
 /**
- * The gateway that packets of an Egress go to. There is one, because a route leads to one link.
+ * The addresses of an Egress's gateways.
  *
- * @throws FounatError `invalid-config` where there are several
+ * @param which by default all
  */
-export function gatewayOf(family: Family, egress: ClientEgress): string | undefined {
-  const [gateway, ...others] = gatewaysOf(family, egress);
-  if (others.length === 0) return gateway;
-  throw new FounatError(
-    "invalid-config",
-    `Egress ${egress.name} has ${1 + others.length} gateways of ${family}; a client's routes lead to one: name one`,
-  );
+export function gatewaysOf(
+  family: Family,
+  { gateways }: ClientEgress,
+  which: (gateway: ClientGateway) => boolean = () => true,
+): string[] {
+  return [...new Set(gateways.filter(which).flatMap(({ [family]: address }) => address ?? []))];
 }
 
-/** The link that packets of an Egress leave by. */
+/** The links that new flows of an Egress begin on. */
+export function choicesOf(family: Family, egress: ClientEgress): TunnelLinkKey[] {
+  const takesNew = ({ flows = "new" }: ClientGateway) => flows === "new";
+  return gatewaysOf(family, egress, takesNew).map((address) => linkTo(family, egress, address));
+}
+
+/** The link that routes of an Egress lead to. */
 export function tunnelOf(family: Family, egress: ClientEgress): TunnelLinkKey {
-  const remote = gatewayOf(family, egress);
   // Without a gateway there is a route all the same: replies to inbound flows are looked up before they are sent the
   // other way. The guard refuses everything else.
-  return remote === undefined
-    ? receivingLink(family)
-    : { family, sourcePortAuto: egress.sourcePortAuto, remote };
+  return choicesOf(family, egress)[0] ?? receivingLink(family);
 }
 
 /**
@@ -38,9 +50,15 @@ export function tunnelOf(family: Family, egress: ClientEgress): TunnelLinkKey {
  */
 export function tunnelsOf(family: Family, egresses: Iterable<ClientEgress>): TunnelLinkKey[] {
   const keys = [receivingLink(family)];
-  for (const egress of egresses) {
-    const { sourcePortAuto } = egress;
-    keys.push(...gatewaysOf(family, egress).map((remote) => ({ family, sourcePortAuto, remote })));
-  }
+  for (const egress of egresses) keys.push(...linksOf(family, egress));
   return [...new Map(keys.map((key) => [linkName(key), key])).values()];
+}
+
+/** Those to all gateways of an Egress. */
+export function linksOf(family: Family, egress: ClientEgress): TunnelLinkKey[] {
+  return gatewaysOf(family, egress).map((address) => linkTo(family, egress, address));
+}
+
+function linkTo(family: Family, { sourcePortAuto }: ClientEgress, remote: string): TunnelLinkKey {
+  return { family, sourcePortAuto, remote };
 }

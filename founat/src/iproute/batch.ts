@@ -7,6 +7,10 @@ import type { NetworkState } from "./state.ts";
 
 /** The policy routing that is wanted. */
 export interface Routing {
+  /** Routes that nothing but `pinRules` leads to. */
+  readonly pinRoutes?: readonly Route[];
+  /** Rules for marks that no packet has yet. */
+  readonly pinRules?: readonly Rule[];
   /** Rules that keep packets away from `routes`. */
   readonly bypassRules: readonly Rule[];
   /** In the order in which they may become effective. */
@@ -18,9 +22,23 @@ export interface Routing {
 // Of what is taken away, what sends packets into tunnels goes first.
 const REMOVAL_ORDER = ["unicast", "unreachable", "throw", "local"];
 
+/** The lines for `ip -batch` that add what leads marks nobody has yet: what gives them may follow. */
+export function pinLines(
+  family: Family,
+  { pinRoutes = [], pinRules = [] }: Routing,
+  state: NetworkState,
+  replacedLinks: ReadonlySet<string>,
+): string[] {
+  const ofFamily = (item: { readonly family: Family }) => item.family === family;
+  return [
+    ...missingRoutes(pinRoutes.filter(ofFamily), state, replacedLinks).map(replaceRouteCommand),
+    ...missingRules(pinRules.filter(ofFamily), state).map(addRuleCommand),
+  ];
+}
+
 /**
- * The lines for `ip -batch` that make one family's rules, and its routes in `tables`, the wanted ones. New before old,
- * and what keeps packets away from the tunnels before what sends them there.
+ * The lines for `ip -batch` that make one family's rules, and its routes in `tables`, the wanted ones, after
+ * {@link pinLines}. New before old, and what keeps packets away from the tunnels before what sends them there.
  *
  * @param replacedLinks links whose routes the kernel has dropped by then
  */
@@ -35,8 +53,9 @@ export function routingLines(
   const bypassRules = wanted.bypassRules.filter(ofFamily);
   const rules = wanted.rules.filter(ofFamily);
   const routes = wanted.routes.filter(ofFamily);
-  const oldRules = staleRules([...bypassRules, ...rules], state).filter(ofFamily);
-  const oldRoutes = staleRoutes(routes, state, tables, replacedLinks).filter(ofFamily);
+  const { pinRoutes = [], pinRules = [] } = wanted;
+  const oldRules = staleRules([...pinRules, ...bypassRules, ...rules], state).filter(ofFamily);
+  const oldRoutes = staleRoutes([...pinRoutes, ...routes], state, tables, replacedLinks).filter(ofFamily);
   return [
     ...missingRules(bypassRules, state).map(addRuleCommand),
     ...missingRoutes(routes, state, replacedLinks).map(replaceRouteCommand),

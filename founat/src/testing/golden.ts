@@ -6,6 +6,8 @@ const HEADINGS: readonly (readonly [RegExp, string])[] = [
   [/^(link|address)/, "tunnel links: to each gateway, and one without a remote that serves every other peer"],
   [/^rule add pref 1800/, "link-local destinations stay on the link"],
   [/^rule add pref 1850/, "outer packets to gateways never meet the tunnel"],
+  [/^rule add pref 1860/, "flows stay with the gateway that they began with"],
+  [/^route replace .*table 118\d{3}/, "where the flows of each gateway go, and its dead end"],
   [/^rule add pref 1880/, "marked packets (replies to inbound flows) leave as they came"],
   [/^rule add pref 1990/, "what this host sends as itself, outer packets above all"],
   [/^rule add pref 2000 fwmark .* iif/, "answers to clients"],

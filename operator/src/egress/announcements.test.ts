@@ -63,6 +63,19 @@ describe("events about an Egress", () => {
     expect(told(gateways("Ready", "Ready", "Down"), gateways("Down", "Draining", "Down"), [])).toEqual([
       "Warning GatewayLost: gateway nat-0 on node n0 does not serve any more",
     ]);
+    expect(told(gateways("Suspect", "Down"), gateways("Down", "Suspect"), [])).toHaveLength(1);
+  });
+
+  test("say of a gateway that a node reports as lost which one, and what it misses", () => {
+    const gateway = { name: "nat-0", node: "n0", addresses: [] };
+    const reported = { state: "Down", reason: "no answer through the tunnel", reportedBy: "n7" } as const;
+    const [before, after] = [
+      { gateways: [{ ...gateway, state: "Ready" as const }] },
+      { gateways: [{ ...gateway, ...reported }] },
+    ];
+    expect(told(before, after, [])).toEqual([
+      "Warning GatewayLost: gateway nat-0 on node n0 does not serve any more: node n7 gets no answer through the tunnel",
+    ]);
   });
 
   test("say what needs a person, and again only when that changes", () => {

@@ -42,12 +42,15 @@ function lostGateways(
   before: EgressStatus["gateways"] = [],
   after: EgressStatus["gateways"] = [],
 ): readonly Announcement[] {
-  const served = new Set(before.filter(({ state }) => state === "Ready").map(({ name }) => name));
+  const serving = before.filter(({ state }) => state === "Ready" || state === "Suspect");
+  const served = new Set(serving.map(({ name }) => name));
   return after
     .filter(({ name, state }) => state === "Down" && served.has(name))
-    .map(({ name, node }) =>
-      warning("GatewayLost", `gateway ${name} on node ${node} does not serve any more`),
-    );
+    .map(({ name, node, reason, reportedBy }) => {
+      const lost = `gateway ${name} on node ${node} does not serve any more`;
+      const why = reportedBy === undefined ? "" : `: node ${reportedBy} gets ${reason}`;
+      return warning("GatewayLost", `${lost}${why}`);
+    });
 }
 
 function normal(reason: string, action: string, message: string): Announcement {

@@ -1,24 +1,90 @@
-import { expect, test } from "vitest";
-import { gatewayStatuses } from "./gateways.ts";
+import { describe, expect, test } from "vitest";
+import { type AgentReport, gatewayStates, gatewayStatuses } from "./gateways.ts";
 
+const NOW = "2026-01-02T03:04:05Z";
+const EARLIER = "2026-01-02T03:04:00Z";
 const common = { nodeName: "n1", addresses: ["10.244.1.7", "fd00:244:1::7"] };
 const node = { node: "n1", addresses: common.addresses };
+const ready = { ready: true, serving: true, terminating: false };
+const draining = { ready: false, serving: true, terminating: true };
+const down = { ready: false, serving: false, terminating: false };
 
 test("gateways are listed by name, with what they do", () => {
-  const endpoints = [
-    { ...common, name: "nat-c", ready: true, serving: true, terminating: false },
-    { ...common, name: "nat-b", ready: false, serving: true, terminating: true },
-    { ...common, name: "nat-a", ready: false, serving: false, terminating: false },
+  const gateways = [
+    { ...common, name: "nat-c", ...ready },
+    { ...common, name: "nat-b", ...draining },
+    { ...common, name: "nat-a", ...down },
     { ...common, name: "nat-d", nodeName: undefined, ready: false, serving: false, terminating: true },
   ];
-  const reasons = new Map([
+  const gatewayReasons = new Map([
     ["nat-a", "ip_forward is 0"],
     ["nat-c", "of a time before"],
   ]);
-  expect(gatewayStatuses(endpoints, reasons)).toEqual([
-    { ...node, name: "nat-a", state: "Down", reason: "ip_forward is 0" },
-    { ...node, name: "nat-b", state: "Draining" },
-    { ...node, name: "nat-c", state: "Ready" },
-    { addresses: common.addresses, name: "nat-d", state: "Draining" },
+  expect(gatewayStatuses({ gateways, gatewayReasons, gatewayReports: [] }, [], NOW)).toEqual([
+    { ...node, name: "nat-a", state: "Down", since: NOW, reason: "ip_forward is 0" },
+    { ...node, name: "nat-b", state: "Draining", since: NOW },
+    { ...node, name: "nat-c", state: "Ready", since: NOW },
+    { addresses: common.addresses, name: "nat-d", state: "Draining", since: NOW },
   ]);
+});
+
+test("gateways are counted by what they do", () => {
+  const inStates = (...states: readonly ("Ready" | "Suspect" | "Down")[]) =>
+    states.map((state, index) => ({ name: `nat-${index}`, addresses: [], state }));
+  expect(gatewayStates(inStates("Suspect", "Ready", "Down", "Ready"))).toBe("2 Ready, 1 Suspect, 1 Down");
+  expect(gatewayStates([])).toBe("");
+});
+
+test("the time of a state is that of its last change", () => {
+  const seen = (conditions: typeof ready) => ({
+    ...{ gateways: [{ ...common, name: "nat-a", ...conditions }] },
+    ...{ gatewayReasons: new Map(), gatewayReports: [] },
+  });
+  const before = gatewayStatuses(seen(ready), [], EARLIER);
+  expect(gatewayStatuses(seen(ready), before, NOW)).toEqual(before);
+  expect(gatewayStatuses(seen(draining), before, NOW)).toMatchObject([{ state: "Draining", since: NOW }]);
+});
+
+describe("a gateway that agents report", () => {
+  const report = (of: string, state: AgentReport["state"], since: string): AgentReport => ({
+    ...{ gateway: "nat-a", node: of, state, since },
+  });
+  const told = (
+    gatewayReports: readonly AgentReport[],
+    conditions: typeof ready = ready,
+    before: Parameters<typeof gatewayStatuses>[1] = [],
+  ) =>
+    gatewayStatuses(
+      {
+        gateways: [{ ...common, name: "nat-a", ...conditions }],
+        ...{ gatewayReasons: new Map([["nat-a", "ip_forward is 0"]]), gatewayReports },
+      },
+      before,
+      NOW,
+    )[0];
+
+  test("is suspect, or down, as the worst report says, and of equals the earliest", () => {
+    const suspect = [report("n8", "Suspect", NOW), report("n7", "Suspect", EARLIER)];
+    expect(told(suspect)).toMatchObject({
+      ...{ state: "Suspect", since: EARLIER, reason: "no answer to heartbeats", reportedBy: "n7" },
+    });
+    expect(told([...suspect, report("n9", "Down", NOW)])).toMatchObject({
+      ...{ state: "Down", since: NOW, reason: "no answer through the tunnel", reportedBy: "n9" },
+    });
+  });
+
+  test("stays as it is shown when another node says the same", () => {
+    const shown = told([report("n8", "Suspect", NOW)]) ?? expect.fail();
+    const others = [report("n7", "Suspect", EARLIER), report("n8", "Suspect", NOW)];
+    expect(told(others, ready, [shown])).toEqual(shown);
+    expect(told([report("n7", "Suspect", EARLIER)], ready, [shown])).toEqual({ ...shown, reportedBy: "n7" });
+  });
+
+  test("is what its pod is where that is not ready, or another one is meant", () => {
+    const reports = [report("n7", "Down", EARLIER)];
+    expect(told(reports, down)).toMatchObject({ state: "Down", since: NOW, reason: "ip_forward is 0" });
+    expect(told(reports, down)).not.toHaveProperty("reportedBy");
+    expect(told(reports, draining)?.state).toBe("Draining");
+    expect(told([{ ...report("n7", "Down", EARLIER), gateway: "nat-b" }])?.state).toBe("Ready");
+  });
 });

@@ -1,29 +1,77 @@
 /** The gateways of an Egress as its status shows them. */
 
-import type { GatewayStatus } from "@egress-nat/crds";
+import { type GatewayReport, GatewayStatus } from "@egress-nat/crds";
 import type { Endpoint } from "@egress-nat/kube";
 
+/** What the agent of a node says of a gateway that does not answer it. */
+export interface AgentReport extends GatewayReport {
+  readonly node: string;
+}
+
+/** What is known of the gateways of one Egress. */
+export interface GatewaysSeen {
+  readonly gateways: readonly Endpoint[];
+  /** Why those that do not serve say that they do not, by name. */
+  readonly gatewayReasons: ReadonlyMap<string, string>;
+  readonly gatewayReports: readonly AgentReport[];
+}
+
+const MISSED: Readonly<Record<GatewayReport["state"], string>> = {
+  Suspect: "no answer to heartbeats",
+  Down: "no answer through the tunnel",
+};
+
+const STATES = GatewayStatus.shape.state.options;
+
 /**
- * @param reasons why those that do not serve say that they do not, by name
+ * @param before what the status shows so far: times are kept where states are, and so is who reports them
+ * @param now RFC 3339
  * @returns one entry for each pod, by name
  */
 export function gatewayStatuses(
-  endpoints: readonly Endpoint[],
-  reasons: ReadonlyMap<string, string>,
-): GatewayStatus[] {
-  return endpoints
+  { gateways, gatewayReasons, gatewayReports }: GatewaysSeen,
+  before: readonly GatewayStatus[],
+  now: string,
+): readonly GatewayStatus[] {
+  const reports = Map.groupBy(gatewayReports, ({ gateway }) => gateway);
+  const former = new Map(before.map((gateway) => [gateway.name, gateway]));
+  return gateways
     .map((endpoint) => {
-      const state = stateOf(endpoint);
-      const reason = state === "Down" ? reasons.get(endpoint.name) : undefined;
+      const { name, nodeName, addresses } = endpoint;
+      const last = former.get(name);
+      const report = endpoint.ready ? decisive(reports.get(name) ?? [], last?.reportedBy) : undefined;
+      const state = report?.state ?? stateOf(endpoint);
+      const reason = report ? MISSED[report.state] : state === "Down" ? gatewayReasons.get(name) : undefined;
       return {
-        name: endpoint.name,
-        ...(endpoint.nodeName !== undefined && { node: endpoint.nodeName }),
-        addresses: [...endpoint.addresses],
+        name,
+        ...(nodeName !== undefined && { node: nodeName }),
+        addresses: [...addresses],
         state,
+        since: (last?.state === state ? last.since : report?.since) ?? now,
         ...(reason !== undefined && { reason }),
+        ...(report && { reportedBy: report.node }),
       };
     })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** @returns how many are in which state: `2 Ready, 1 Suspect` */
+export function gatewayStates(gateways: readonly GatewayStatus[]): string {
+  return STATES.map((state) => [gateways.filter((gateway) => gateway.state === state).length, state] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, state]) => `${count} ${state}`)
+    .join(", ");
+}
+
+/** The worst, of those that say the same the one that is shown already, else the earliest. */
+function decisive(reports: readonly AgentReport[], shown: string | undefined): AgentReport | undefined {
+  const down = reports.filter(({ state }) => state === "Down");
+  const worst = down.length > 0 ? down : reports;
+  return worst.find(({ node }) => node === shown) ?? worst.toSorted(byTime)[0];
+}
+
+function byTime(a: AgentReport, b: AgentReport): number {
+  return Date.parse(a.since) - Date.parse(b.since) || (a.node < b.node ? -1 : 1);
 }
 
 function stateOf({ ready, terminating }: Endpoint): GatewayStatus["state"] {

@@ -47,7 +47,7 @@ const notFound = new KubeError("PATCH: 404 NotFound", { code: "NotFound", status
 type Children = EgressWorld["children"];
 
 const SURROUNDINGS: Surroundings = {
-  ...{ gateways: [], gatewayReasons: new Map(), clients: 0 },
+  ...{ gateways: [], gatewayReasons: new Map(), gatewayReports: [], clients: 0 },
   ...{ isOutside: () => false, allowedNamespaces: undefined },
 };
 
@@ -299,8 +299,8 @@ describe("reconciling an Egress", () => {
       ["as many gateways as", { replicas: 5 }, { replicas: 5 }],
       [
         "as its next ones are to be replaced, what",
-        { strategy: { rollingUpdate: { maxUnavailable: 0 } } },
-        { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: 0 } } },
+        { strategy: { rollingUpdate: { maxUnavailable: 1 } } },
+        { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: 1 } } },
       ],
       [
         "without a strategy's rest, what",

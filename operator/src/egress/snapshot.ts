@@ -13,7 +13,7 @@ import type { StatusInput, StoredEgress } from "./status.ts";
 /** What its status tells of beside its children. */
 export type Surroundings = Pick<
   StatusInput,
-  "gateways" | "gatewayReasons" | "clients" | "isOutside" | "allowedNamespaces"
+  "gateways" | "gatewayReasons" | "gatewayReports" | "clients" | "isOutside" | "allowedNamespaces"
 >;
 
 /** The caches, read for one Egress. */
@@ -36,11 +36,15 @@ export class EgressView {
 
   /** @param gatewayReasons what its gateways say of themselves */
   surroundings(egress: StoredEgress, gatewayReasons: Surroundings["gatewayReasons"]): Surroundings {
-    const { slices, namespaces } = this.#caches;
+    const { namespaces } = this.#caches;
     const key = objectKey(egress);
+    const slices = this.#caches.slices.store.byIndex(BY_EGRESS, key);
     return {
       ...{ gateways: this.gateways(key), gatewayReasons },
-      clients: slices.store.byIndex(BY_EGRESS, key).reduce((count, { clients }) => count + clients, 0),
+      gatewayReports: slices.flatMap(({ nodeName: node, suspects }) =>
+        suspects.map((report) => ({ ...report, node })),
+      ),
+      clients: slices.reduce((count, { clients }) => count + clients, 0),
       isOutside: this.#ranges.isOutside,
       allowedNamespaces:
         allowedNamespaces(egress, namespaces.store.list()) ??

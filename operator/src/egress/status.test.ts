@@ -47,6 +47,7 @@ const NOTHING: StatusInput = {
   hold: undefined,
   gateways: [],
   gatewayReasons: new Map(),
+  gatewayReports: [],
   clients: 0,
   isOutside: () => false,
   allowedNamespaces: undefined,
@@ -188,6 +189,22 @@ describe("the status of an Egress", () => {
     });
     expect(condition("Ready")?.status).toBe("True");
     expect(condition("Stalled")).toBeUndefined();
+  });
+
+  test("says of a gateway what a node reports, without a condition", () => {
+    const gateways = [
+      {
+        ...{ name: "nat-1", nodeName: "n1", addresses: ["10.244.1.7"] },
+        ready: true,
+        serving: true,
+        terminating: false,
+      },
+    ];
+    const report = { gateway: "nat-1", node: "n7", state: "Down", since: NOW } as const;
+    const input = { ...NOTHING, deployment: deployment(all(1)), service, gateways, gatewayReports: [report] };
+    const status = egressStatus(anEgress({}), input, NOW);
+    expect(status.gateways).toMatchObject([{ state: "Down", reportedBy: "n7" }]);
+    expect(status.conditions?.find(({ type }) => type === "Degraded")?.status).toBe("False");
   });
 
   test("of one that is not understood tells of the gateways that are left, and that nothing goes on", () => {

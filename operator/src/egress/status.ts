@@ -4,13 +4,13 @@ import {
   type Condition,
   type Egress,
   type EgressStatus,
+  type GatewayStatus,
   type InvalidEgress,
   isInvalid,
   PAUSE_ROLLOUT_ANNOTATION,
 } from "@egress-nat/crds";
-import type { Endpoint } from "@egress-nat/kube";
 import { gatewayLabels } from "./children/index.ts";
-import { gatewayStatuses } from "./gateways.ts";
+import { type GatewaysSeen, gatewayStates, gatewayStatuses } from "./gateways.ts";
 import type { ObservedDeployment, ObservedService } from "./observed.ts";
 import { type Finding, type Problem, standardConditions } from "./standard-conditions.ts";
 
@@ -26,16 +26,13 @@ const HOLDS: Readonly<Record<Hold, string>> = {
 };
 
 /** What a status is made of. Children that belong to somebody else are not among them. */
-export interface StatusInput {
+export interface StatusInput extends GatewaysSeen {
   readonly deployment: ObservedDeployment | undefined;
   readonly service: ObservedService | undefined;
   readonly problems: readonly Problem[];
   /** Of the API server, at a child, that should pass by itself: what is seen of the children is not what is wanted. */
   readonly failure: string | undefined;
   readonly hold: Hold | undefined;
-  readonly gateways: readonly Endpoint[];
-  /** Why gateways that are not ready say that they are not, by name. */
-  readonly gatewayReasons: ReadonlyMap<string, string>;
   /** How many. */
   readonly clients: number;
   /** Whether an address is in none of the cluster's networks that are known. */
@@ -50,8 +47,9 @@ export interface StatusInput {
  * @param now RFC 3339
  */
 export function egressStatus(egress: StoredEgress, input: StatusInput, now: string): EgressStatus {
-  const { deployment, service, gateways, gatewayReasons, clients, allowedNamespaces } = input;
-  const problems = problemsOf(egress, input);
+  const { deployment, service, clients, allowedNamespaces } = input;
+  const gateways = gatewayStatuses(input, egress.status?.gateways ?? [], now);
+  const problems = problemsOf(egress, input, gateways);
   const findings = {
     Available: available(egress, input),
     Progressing: progressing(egress, input),
@@ -67,7 +65,8 @@ export function egressStatus(egress: StoredEgress, input: StatusInput, now: stri
     replicas: deployment?.status.replicas ?? 0,
     readyReplicas: deployment?.status.readyReplicas ?? 0,
     clients,
-    gateways: gatewayStatuses(gateways, gatewayReasons),
+    gateways: [...gateways],
+    ...(gateways.length > 0 && { gatewayStates: gatewayStates(gateways) }),
     selector: Object.entries(gatewayLabels(egress))
       .map(([label, value]) => `${label}=${value}`)
       .join(","),
@@ -152,13 +151,17 @@ function progressing(egress: StoredEgress, { deployment, failure, hold }: Status
   return { status: "True", reason: "RollingOut", message };
 }
 
-function problemsOf(egress: StoredEgress, input: StatusInput): readonly Problem[] {
+function problemsOf(
+  egress: StoredEgress,
+  input: StatusInput,
+  gateways: readonly GatewayStatus[],
+): readonly Problem[] {
   return [
     ...specProblems(egress),
     ...input.problems,
     ...deploymentProblems(input.deployment),
     ...familyProblems(egress, input),
-    ...gatewayProblems(input),
+    ...gatewayProblems(gateways),
     ...rangeProblems(input),
   ];
 }
@@ -171,9 +174,9 @@ function degraded(problems: readonly Problem[]): Finding {
   return { status: "True", reason: first.reason, message };
 }
 
-/** Gateways of one Egress mostly have one reason. */
-function gatewayProblems({ gateways, gatewayReasons }: StatusInput): readonly Problem[] {
-  const told = gatewayStatuses(gateways, gatewayReasons).filter(({ reason }) => reason !== undefined);
+/** Gateways of one Egress mostly have one reason. What one node misses makes no condition: it may be the node's fault. */
+function gatewayProblems(gateways: readonly GatewayStatus[]): readonly Problem[] {
+  const told = gateways.filter(({ reason, reportedBy }) => reason !== undefined && reportedBy === undefined);
   return [...Map.groupBy(told, ({ reason }) => reason)].map(([reason, those]) => ({
     reason: "GatewayNotReady",
     message: `${those.map(({ name }) => name).join(", ")} ${those.length === 1 ? "is" : "are"} not ready: ${reason}`,

@@ -79,7 +79,7 @@ const pod = new EgressPod({
     };
   },
   watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
-  onDrift: (_, message) => {
+  recordEvent: (_, { message }) => {
     throw new Error(message);
   },
   logger,

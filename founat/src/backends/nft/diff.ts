@@ -42,8 +42,8 @@ export function tableDifferences(
 
 /**
  * One transaction that makes the kernel's table equal to `table`. Chains stay hooked and conntrack stays as it is, so
- * that flows do not notice; a table of another layout (another version's) is replaced as a whole. Flowtables are made
- * again: the next packet of each flow asks the new rules.
+ * that flows do not notice, and counters count on; a table of another layout (another version's) is replaced as a whole.
+ * Flowtables are made again: the next packet of each flow asks the new rules.
  */
 export function tableScript(
   table: NftTable,
@@ -57,6 +57,7 @@ export function tableScript(
     `flush table inet ${table.name}`,
     ...flushed.map(({ name, kind }) => `flush ${kind} inet ${table.name} ${name}`),
     ...[...state.flowtables.keys()].map((name) => `delete flowtable inet ${table.name} ${name}`),
+    ...goneChains(table, state).map((name) => `delete chain inet ${table.name} ${name}`),
     renderTable(table),
   ].join("\n");
 }
@@ -69,18 +70,25 @@ export function creationScript(table: NftTable): string {
   return `create table inet ${table.name} { comment "${table.comment}"; }\n${renderTable(table)}`;
 }
 
-/** Whether the kernel's table has the sets and chains of `table`, and no others. */
+/**
+ * Whether the kernel's table has the sets and chains of `table`, and no others. Chains that nothing but rules lead to may
+ * come and go.
+ */
 export function hasLayout(table: NftTable, state: NftTableState, { listing }: TableComparison = {}): boolean {
-  const isSame = (kind: "sets" | "chains") =>
-    table[kind].every(
-      ({ name }) => layoutDifference(state[kind].get(name), listing?.[kind].get(name)) === undefined,
-    );
+  const isSame = (kind: "sets" | "chains", name: string) =>
+    layoutDifference(state[kind].get(name), listing?.[kind].get(name)) === undefined;
   return (
     layoutDifference(state, listing) === undefined &&
-    strangers(table, state).length === 0 &&
-    isSame("sets") &&
-    isSame("chains")
+    strangers(table, state).every(([object]) => object === "chain") &&
+    table.sets.every(({ name }) => isSame("sets", name)) &&
+    table.chains.every(
+      ({ name, hook }) => isSame("chains", name) || (hook === undefined && !state.chains.has(name)),
+    )
   );
+}
+
+function goneChains({ chains }: NftTable, state: NftTableState): string[] {
+  return [...state.chains.keys()].filter((name) => !chains.some((chain) => chain.name === name));
 }
 
 /** Of a table, a chain or a set, whatever is in it. */

@@ -1,7 +1,8 @@
 import { FAMILIES, type Family, formatRange, type Range } from "@egress-nat/addresses";
-import type { Mark } from "../../client/mark.ts";
+import type { Mark, Pin } from "../../client/mark.ts";
 import { type ClientPolicy, REFUSAL_REASONS, type RefusalReason } from "../../client/policy.ts";
 import { LINK_GROUP } from "../../iproute/links.ts";
+import { PROBE_PREFIXES } from "../../routing/probe-addresses.ts";
 import { hex, VERSION } from "../spelling.ts";
 import { perFamily } from "./per-family.ts";
 import { chains, type NftSet, type NftTable } from "./table.ts";
@@ -16,9 +17,11 @@ export function guardTable(policy: ClientPolicy): NftTable {
   return {
     name: CLIENT_TABLE,
     comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
-    sets: FAMILIES.flatMap((family) => sets(family, policy)),
+    sets: [...FAMILIES.flatMap((family) => sets(family, policy)), ...verdicts(policy)],
     counters: REFUSAL_REASONS,
-    chains: chains([refusals(policy.replies), departures(), openings(), arrivals(policy)].join("")),
+    chains: chains(
+      [refusals(policy.replies), ways(policy), departures(policy), openings(), arrivals(policy)].join(""),
+    ),
   };
 }
 
@@ -45,6 +48,80 @@ function sets(family: Family, { families, port }: ClientPolicy): NftSet[] {
     { name: "peers", type: address, comment: "where outer packets may come from", elements: peers },
   ];
   return found.map((set) => ({ ...set, kind: "set", name: `${set.name}${VERSION[family]}` }));
+}
+
+/** Whose flows go where: what changes with the gateways is in these, and in a chain for each gateway. */
+function verdicts({ pins, choices }: ClientPolicy): NftSet[] {
+  const map = { kind: "map" } as const;
+  const beginnings = choices.map(({ link, pins }) => `${link} : goto ${begin(pins)}`);
+  return [
+    {
+      ...{ ...map, name: "pinned", type: "ifname . mark : verdict" },
+      comment: "flows that the routes lead to the link that they began on",
+      elements: pins.map(({ link, mark }) => `${link} . ${mark.value} : accept`),
+    },
+    {
+      ...{ ...map, name: "kept", type: "mark : verdict" },
+      comment: "flows that they lead to another one",
+      elements: pins.map(({ mark, number }) => `${mark.value} : goto via_${number}`),
+    },
+    {
+      ...{ ...map, name: "choices", type: "ifname : verdict" },
+      comment: "where flows begin",
+      elements: beginnings,
+    },
+    {
+      ...{ ...map, name: "choices_ahead", typeof: true, type: "fib daddr . mark oifname : verdict" },
+      comment: "where flows begin that are not routed yet",
+      elements: beginnings,
+    },
+  ];
+}
+
+function begin(pins: readonly Pin[]): string {
+  const [only, ...others] = pins;
+  return others.length === 0 ? `take_${only?.number}` : spreadName(pins);
+}
+
+/** Named for its first gateway: Egresses have no names that nft would take. */
+function spreadName([first]: readonly Pin[]): string {
+  return `spread_${first?.number}`;
+}
+
+/** What sends a flow to a gateway. Rule 1860 leads the mark of a packet to the link. */
+function ways({ pins, choices }: ClientPolicy): string {
+  const [mask = 0] = pins.map(({ mark }) => mark.mask);
+  const set = (kind: "meta" | "ct", value: number) =>
+    `${kind} mark set ${kind} mark and ${hex(~mask >>> 0)} or ${hex(value)}`;
+  const ofGateways = pins.map(
+    ({ number, mark: { value } }) => `
+    # To a gateway, whatever its routes say.
+    chain via_${number} {
+      # by its mark
+      ${set("meta", value)} accept
+    }
+
+    # A flow begins with a gateway, and stays.
+    chain take_${number} {
+      # with its mark
+      ${set("ct", value)} goto via_${number}
+    }
+  `,
+  );
+  const spread = new Map(
+    choices.filter(({ pins }) => pins.length > 1).map(({ pins }) => [spreadName(pins), pins]),
+  );
+  const ofEgresses = Array.from(spread, ([name, pins]) => {
+    const ways = pins.map(({ number }, index) => `${index} : goto take_${number}`).join(", ");
+    return `
+    # Each flow begins with any of these gateways.
+    chain ${name} {
+      # at random
+      numgen random mod ${pins.length} vmap { ${ways} }
+    }
+  `;
+  });
+  return [...ofGateways, ...ofEgresses].join("");
 }
 
 function refusals({ mask, value }: Mark): string {
@@ -74,7 +151,8 @@ const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 
 // Outer packets by address and port together: a port alone would let anything out to it. Replies not by `ct direction
 // original ... reject`: a packet that conntrack finds invalid has no direction.
-function departures(): string {
+function departures({ replies: { mask, value } }: ClientPolicy): string {
+  const [mark, none] = [`mark & ${hex(mask)}`, "0x0"];
   const foreign = perFamily(
     (ip, v) =>
       `ct state new ${ip} saddr @originating${v} fib saddr type != local socket transparent 0 ${counted("rejected")} drop`,
@@ -84,8 +162,41 @@ function departures(): string {
     chain tunnel_output {
       # replies of this host
       ct direction reply jump bypass
+      # to the gateway that the flow began with
+      ct ${mark} vmap @kept
+      # from an address of somebody else, who would get the error and what it quotes
+      ct ${mark} != ${none} fib saddr type != local ${counted("rejected")} drop
+      # of a gateway that is gone
+      ct ${mark} != ${none} goto over
+      # probes, each through the tunnel that it is for
+      ${perFamily((ip, _, family) => `oifgroup ${LINK_GROUP.peer} ${ip} daddr ${PROBE_PREFIXES[family]} accept`)}
+      # a flow begins
+      oifname vmap @choices
       # no gateway: refused at once
-      oifgroup ${LINK_GROUP.open} goto refuse
+      goto refuse
+    }
+
+    # A connection has an end that it cannot do without, and a program is told of it. Anything else is told as well, and
+    # begins anew by its next packet.
+    chain over {
+      # a connection
+      meta l4proto tcp ${counted("rejected")} reject with tcp reset
+      # anything else
+      ct mark set ct mark and ${hex(~mask >>> 0)} ${counted("rejected")} reject with icmpx type host-unreachable
+    }
+
+    # Whatever is marked for a gateway was routed after the guard had seen it: without rules for its mark it would leave
+    # as if there were no Egress.
+    chain rerouted {
+      type filter hook postrouting priority filter; policy accept;
+      # for no gateway
+      meta ${mark} { ${none}, ${hex(value)} } accept
+      # through a tunnel
+      oifgroup ${ANY_LINK} accept
+      # outer packets to gateways
+      ${perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`)}
+      # around the tunnel
+      ${counted("rejected")} drop
     }
 
     # Another host's address takes no privilege in IPv6 (IPV6_FREEBIND): a program could make up the other side of an
@@ -98,8 +209,8 @@ function departures(): string {
     # Fail closed, whatever the routes say. What most packets need comes first.
     chain guard {
       type route hook output priority filter; policy accept;
-      # through the tunnel to a gateway
-      oifgroup ${LINK_GROUP.peer} ct direction original accept
+      # to the gateway that the flow began with
+      oifname . ct ${mark} vmap @pinned
       # outer packets to gateways
       ${perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`)}
       # into a tunnel all the same
@@ -155,8 +266,21 @@ function openings(): string {
 
 // In outer packets of gateways nothing stands before UDP's header: one for routing would lead on to where only it says.
 // The checksum behind a routing header is that of the last destination: to conntrack it is invalid here.
-function arrivals({ uplink, port }: ClientPolicy): string {
+function arrivals({ uplink, port, replies: { mask } }: ClientPolicy): string {
+  const mark = `ct mark & ${hex(mask)}`;
   return `
+    # What containers in the pod send is routed after this chain, and not again.
+    chain forwarding {
+      # replies
+      ct direction reply goto bypass
+      # to the gateway that the flow began with
+      ${mark} vmap @kept
+      # of a gateway that is gone
+      ${mark} != 0x0 goto over
+      # a flow begins, or has begun before there were marks
+      ${perFamily((ip, v) => `${ip} daddr @guarded${v} fib daddr . mark oifname vmap @choices_ahead`)}
+    }
+
     # What comes out of a tunnel or goes into one, for this host or for containers of its own, and what opens a flow.
     # After NAT, so that a port is that of the socket; before conntrack confirms a flow.
     chain arrivals {
@@ -170,8 +294,8 @@ function arrivals({ uplink, port }: ClientPolicy): string {
       udp dport ${port} fib daddr type != unicast drop
       # a tunnel without UDP would pass by the peers' check
       meta l4proto { 4, 41 } fib daddr type != unicast drop
-      # replies of containers in the pod, which are routed after this chain, and not again
-      iifname != "${uplink}" ct direction reply goto bypass
+      # of containers in the pod
+      iifname != { "lo", "${uplink}" } jump forwarding
       # to this host; an established flow asks nothing else
       ct state new,invalid fib daddr type != unicast goto openings
     }

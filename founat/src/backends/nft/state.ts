@@ -56,12 +56,17 @@ const Key = z.union([
   z.object({ prefix: z.object({ addr: z.string(), len: z.number() }) }),
   z.object({ range: z.tuple([z.string(), z.string()]) }),
 ]);
+const Verdict = z.union([
+  z.object({ accept: z.null() }).transform(() => "accept"),
+  z.object({ goto: z.object({ target: z.string() }) }).transform(({ goto: { target } }) => `goto ${target}`),
+]);
 // Clients first, because there are ten thousand of them: what an element is not costs more to find out than what it is.
 const Element = z.union([
   z.tuple([
     z.union([z.object({ elem: z.object({ val: Value, comment: z.string().optional() }) }), Value]),
     Value,
   ]),
+  z.tuple([z.union([z.object({ concat: z.array(Value) }), Value]), Verdict]),
   Key,
   // With a comment of somebody else.
   z.object({ elem: z.object({ val: Key }) }).transform(({ elem }) => elem.val),
@@ -135,7 +140,7 @@ function* elements(list: readonly unknown[], isInterval: boolean): Generator<Nft
     else if (Array.isArray(element)) yield mapEntry(element);
     else if (typeof element === "string") yield { text: canonical(element) };
     else if (typeof element === "object" && "concat" in element) {
-      yield { text: element.concat.map(canonical).join(" . ") };
+      yield { text: concatenation(element) };
     } else yield { text: JSON.stringify(raw) };
   }
   for (const family of FAMILIES) {
@@ -145,8 +150,13 @@ function* elements(list: readonly unknown[], isInterval: boolean): Generator<Nft
 
 function mapEntry([key, value]: Extract<Element, readonly unknown[]>): NftElementState {
   if (typeof key !== "object") return { text: `${canonical(key)} : ${canonical(value)}` };
+  if ("concat" in key) return { text: `${concatenation(key)} : ${value}` };
   const { val, comment } = key.elem;
   return { text: `${canonical(val)} : ${canonical(value)}`, ...(comment !== undefined && { comment }) };
+}
+
+function concatenation({ concat }: { readonly concat: readonly (string | number)[] }): string {
+  return concat.map(canonical).join(" . ");
 }
 
 function asRange(element: Element | undefined): (Range & { family: "ipv4" | "ipv6" }) | undefined {

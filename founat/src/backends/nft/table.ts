@@ -23,6 +23,8 @@ export interface NftSet {
   readonly kind: "set" | "map";
   /** Of the keys, and for maps `: ` and that of the values, for instance `ipv4_addr : mark`. */
   readonly type: string;
+  /** Whether `type` names expressions, whose types it has, because that of some has no name. */
+  readonly typeof?: boolean;
   /** Whether it holds ranges of addresses. */
   readonly interval?: boolean;
   readonly comment: string;
@@ -107,7 +109,7 @@ function renderSet(set: NftSet): string[] {
   return [
     "",
     `  ${set.kind} ${set.name} {`,
-    `    type ${set.type}`,
+    `    ${set.typeof ? "typeof" : "type"} ${set.type}`,
     ...(set.interval ? ["    flags interval"] : []),
     `    comment "${set.comment}"`,
     ...(set.elements.length > 0 ? [`    elements = { ${set.elements.join(",\n                 ")} }`] : []),

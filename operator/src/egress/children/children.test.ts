@@ -71,6 +71,21 @@ describe("the children of an Egress", () => {
     await expect(yaml(spec)).toMatchFileSnapshot("testdata/template.yaml");
   });
 
+  test.each([
+    ["by default", {}, { maxSurge: "25%", maxUnavailable: 0 }],
+    ["with a surge of its own", { maxSurge: 3 }, { maxSurge: 3, maxUnavailable: 0 }],
+    ["without a surge", { maxSurge: 0 }, { maxSurge: 0, maxUnavailable: "25%" }],
+    ["without a surge, by percentage", { maxSurge: "0%" }, { maxSurge: "0%", maxUnavailable: "25%" }],
+    ["where some may be unavailable", { maxUnavailable: 1 }, { maxSurge: "25%", maxUnavailable: 1 }],
+    ["with limits of its own", { maxSurge: 0, maxUnavailable: 2 }, { maxSurge: 0, maxUnavailable: 2 }],
+  ])(
+    "replace gateways only when new ones are ready, or as the author wants it: %s",
+    (_, rollingUpdate, limits) => {
+      const { deployment } = desiredChildren(anEgress({ strategy: { rollingUpdate } }), SETTINGS);
+      expect(deployment?.spec).toMatchObject({ strategy: { type: "RollingUpdate", rollingUpdate: limits } });
+    },
+  );
+
   test("tell gateways all that they read from their environment", () => {
     const { deployment } = desiredChildren(anEgress({}), SETTINGS);
     const [container] = parse(stringify(deployment)).spec.template.spec.containers;

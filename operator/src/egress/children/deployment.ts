@@ -6,8 +6,8 @@ import { serviceAccountName } from "./access.ts";
 import { type GatewaySettings, gatewayContainer } from "./gateway-container.ts";
 import { CHILD_RESOURCES, gatewayLabels, head, type Manifest } from "./manifest.ts";
 
-/** As Kubernetes has it, said aloud: a field that the operator owns can be taken back, a defaulted one cannot. */
-const ROLLING_UPDATE = { maxSurge: "25%", maxUnavailable: "25%" };
+/** Kubernetes' own limit, said aloud: a field that the operator owns can be taken back, a defaulted one cannot. */
+const ROOM = "25%";
 
 /** After the flows: to end the process, and where the node is slow to begin. */
 const TERMINATION_MARGIN_SECONDS = 15;
@@ -29,9 +29,13 @@ export function deployment(egress: Egress, settings: GatewaySettings): Manifest 
   return { ...head(CHILD_RESOURCES.deployment, egress), spec };
 }
 
+/** By default no gateway ends before a new one is ready. Kubernetes refuses limits of which both are 0. */
 function strategy(egress: Egress) {
-  const { type = "RollingUpdate", rollingUpdate } = egress.spec.strategy ?? {};
-  return type === "Recreate" ? { type } : { type, rollingUpdate: { ...ROLLING_UPDATE, ...rollingUpdate } };
+  const { type = "RollingUpdate", rollingUpdate = {} } = egress.spec.strategy ?? {};
+  if (type === "Recreate") return { type };
+  const { maxSurge = ROOM } = rollingUpdate;
+  const { maxUnavailable = /^0+%?$/.test(`${maxSurge}`) ? ROOM : 0 } = rollingUpdate;
+  return { type, rollingUpdate: { maxSurge, maxUnavailable } };
 }
 
 /** As coil labels its gateways: NetworkPolicies, affinities and scrapers written for it select by them. */

@@ -1,0 +1,74 @@
+/** The gateways that this node picks for its clients. */
+
+import type { WatchedGateway } from "../gateways/heartbeats.ts";
+import type { EgressView } from "../gateways/view.ts";
+import { egressKey } from "../records/egress-key.ts";
+import { clientConfig } from "./configuration.ts";
+import type { PodNetworks } from "./networks.ts";
+import type { ClientRegistry } from "./registry.ts";
+
+/** Clients that ask through their tunnels: one may have a fault of its own. */
+const MAX_ASKING = 3;
+
+/** Those of Egresses that leave the pick to the agent, each once. */
+export function gatewaysInUse(
+  registry: Pick<ClientRegistry, "values">,
+  view: Pick<EgressView, "gateways" | "vanishedGateways">,
+): readonly WatchedGateway[] {
+  const recorded = registry.values().flatMap(({ egresses }) => egresses);
+  const picked = recorded.filter(({ gatewaySelection }) => gatewaySelection === "Agent");
+  const egresses = new Map(
+    picked.map(({ namespace, name }) => [egressKey({ namespace, name }), { namespace, name }]),
+  );
+  return [...egresses.values()].flatMap((egress) =>
+    [...view.gateways(egress), ...view.vanishedGateways(egress)].map(({ name, addresses }) => ({
+      egress,
+      name,
+      addresses,
+    })),
+  );
+}
+
+/**
+ * Asks the kernel in a gateway through the tunnels of some clients, of different namespaces where there are: what one
+ * namespace's policies drop says nothing of the others.
+ *
+ * @returns whether any was answered; undefined where none has a tunnel to it
+ */
+export async function probeGateway(
+  {
+    registry,
+    view,
+    networks,
+  }: {
+    readonly registry: Pick<ClientRegistry, "ofEgress">;
+    readonly view: EgressView;
+    readonly networks: Pick<PodNetworks, "hasTunnel" | "probeGateway">;
+  },
+  { egress, addresses }: WatchedGateway,
+): Promise<boolean | undefined> {
+  const clients = registry
+    .ofEgress(egress)
+    .filter(({ netns }) => addresses.some((address) => networks.hasTunnel(netns, address)));
+  const [first, ...others] = shuffled(clients);
+  if (first === undefined) return undefined;
+  const elsewhere = others.filter(({ pod }) => pod.namespace !== first.pod.namespace);
+  const asking = [first, ...elsewhere, ...others].slice(0, MAX_ASKING);
+  const answers = await Promise.all(
+    asking.flatMap((record) => {
+      const config = clientConfig(record, view);
+      return addresses.map((address) =>
+        networks.probeGateway(record.netns, config, address).catch(() => undefined),
+      );
+    }),
+  );
+  if (answers.includes(true)) return true;
+  return answers.includes(false) ? false : undefined;
+}
+
+function shuffled<T>(items: readonly T[]): readonly T[] {
+  return items
+    .map((item) => [Math.random(), item] as const)
+    .sort(([a], [b]) => a - b)
+    .map(([, item]) => item);
+}

@@ -1,0 +1,107 @@
+import type { Clock } from "@egress-nat/kube";
+import { createLogger } from "@egress-nat/program";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Heartbeats, type WatchedGateway } from "./heartbeats.ts";
+
+const NAT = { namespace: "internet", name: "nat" };
+const gateway = (name: string): WatchedGateway => ({ egress: NAT, name, addresses: [`of-${name}`] });
+const [one, other] = [gateway("one"), gateway("other")];
+const logger = createLogger({ name: "test", level: "silent" });
+
+/** Whoever waits goes on at once, whatever time it is. */
+const soon = (now: () => number): Clock => ({
+  now,
+  after: (_, callback) => {
+    setImmediate(callback);
+    return () => undefined;
+  },
+});
+
+let gateways: WatchedGateway[];
+/** Names of gateways whose programs, and whose kernels, do not answer. */
+let down: Record<"programs" | "kernels", Set<string>>;
+let changes: string[];
+let probes: string[];
+let beats: number;
+let heartbeats: Heartbeats;
+let ended: AbortController;
+let running: Promise<void>;
+
+beforeEach(() => {
+  gateways = [one, other];
+  down = { programs: new Set(), kernels: new Set() };
+  [changes, probes, beats] = [[], [], 0];
+  ended = new AbortController();
+  heartbeats = new Heartbeats({
+    gateways: () => gateways,
+    beat: async ({ name }) => {
+      beats += 1;
+      return !down.programs.has(name);
+    },
+    probe: async ({ name }) => {
+      probes.push(name);
+      return !down.kernels.has(name);
+    },
+    onChange: () => changes.push(gateways.map((each) => heartbeats.pulse(each)).join()),
+    logger,
+    // As fast as rounds go.
+    clock: soon(() => 0),
+  });
+  running = heartbeats.run(ended.signal);
+});
+
+afterEach(() => {
+  ended.abort();
+  return running;
+});
+
+test("gateways that answer stay alive, and no tunnel is asked", async () => {
+  await expect.poll(() => beats).toBeGreaterThan(10);
+  expect([heartbeats.pulse(one), heartbeats.pulse(other), ...probes]).toEqual(["alive", "alive"]);
+});
+
+describe("a gateway whose program has ended", () => {
+  test("is suspect for as long as its kernel answers, and alive once its program is back", async () => {
+    down.programs.add("one");
+    await expect.poll(() => changes).toEqual(["suspect,alive"]);
+    await expect.poll(() => probes.length).toBeGreaterThan(3);
+    down.programs.clear();
+    await expect.poll(() => changes).toEqual(["suspect,alive", "alive,alive"]);
+    expect(new Set(probes)).toEqual(new Set(["one"]));
+  });
+
+  test("is dead once its kernel does not answer either, and alive once its program is back", async () => {
+    down = { programs: new Set(["one"]), kernels: new Set(["one"]) };
+    await expect.poll(() => heartbeats.pulse(one)).toBe("dead");
+    down.programs.clear();
+    await expect.poll(() => heartbeats.pulse(one)).toBe("alive");
+  });
+});
+
+test("what is not asked any more is forgotten", async () => {
+  down.programs.add("one");
+  await expect.poll(() => heartbeats.pulse(one)).toBe("suspect");
+  gateways = [other];
+  await expect.poll(() => heartbeats.pulse(one)).toBe("alive");
+});
+
+test("misses while this process stood still count against nobody", async () => {
+  let now = 0;
+  const stalled = new Heartbeats({
+    gateways: () => [one],
+    beat: async () => {
+      now += 1_000;
+      return false;
+    },
+    probe: async () => false,
+    onChange: () => expect.unreachable("nobody has died"),
+    logger,
+    clock: soon(() => now),
+  });
+  const signal = new AbortController();
+  const run = stalled.run(signal.signal);
+  await expect.poll(() => now).toBeGreaterThan(10_000);
+  signal.abort();
+  await run;
+  expect(stalled.pulse(one)).toBe("alive");
+});

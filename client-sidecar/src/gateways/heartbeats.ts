@@ -1,0 +1,142 @@
+/** One loop for all gateways that clients of this node use. */
+
+import { type Clock, pause, systemClock } from "@egress-nat/kube";
+import type { Logger } from "@egress-nat/program";
+import type { EgressReference } from "../records/schema.ts";
+import {
+  afterBeat,
+  afterProbe,
+  asksTunnel,
+  HEARD_OF_NOTHING_BAD,
+  type Heard,
+  type Pulse,
+  pulseOf,
+} from "./pulse.ts";
+
+/** How often each gateway is asked, and how long an answer is waited for. */
+const BEAT_MS = 200;
+
+/** A round that took longer was not the gateways' doing: this process, or the node, has stood still. */
+const STALL_MS = 2 * BEAT_MS;
+
+/** Before a tunnel is asked again of which nothing is urgent to know. */
+const PROBE_AGAIN_MS = 1_000;
+
+/** Enough misses for a gateway to be suspect. */
+const ROUNDS_TO_SETTLE = 3;
+
+/** What tells gateways apart: their addresses, because names of pods are used again. */
+export interface Heartbeating {
+  readonly name: string;
+  readonly addresses: readonly string[];
+}
+
+/** A gateway that flows of clients of this node may use. */
+export interface WatchedGateway extends Heartbeating {
+  readonly egress: EgressReference;
+}
+
+export interface HeartbeatsOptions {
+  /** Those of now. */
+  readonly gateways: () => readonly WatchedGateway[];
+  /** Asks the program in a gateway. @returns whether it has answered in time */
+  readonly beat: (gateway: Heartbeating, timeoutMs: number) => Promise<boolean>;
+  /** Asks the kernel in a gateway through the tunnel of a client. @returns undefined where no client has one to it */
+  readonly probe: (gateway: WatchedGateway) => Promise<boolean | undefined>;
+  /** A gateway of it has another pulse than before. */
+  readonly onChange: (egress: EgressReference) => void;
+  readonly logger: Logger;
+  readonly clock?: Clock;
+}
+
+export class Heartbeats {
+  readonly #options: HeartbeatsOptions;
+  readonly #clock: Clock;
+  readonly #heard = new Map<string, Heard>();
+  readonly #probing = new Set<string>();
+  readonly #settled = Promise.withResolvers<void>();
+
+  constructor(options: HeartbeatsOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  pulse(gateway: Pick<Heartbeating, "addresses">): Pulse {
+    return pulseOf(this.#of(gateway));
+  }
+
+  /** When each gateway has had the time to become suspect. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
+  /** Runs until the signal is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    signal.addEventListener("abort", () => this.#settled.resolve());
+    let rounds = 0;
+    do {
+      const startedAt = this.#clock.now();
+      await this.#round(signal);
+      rounds += 1;
+      if (rounds === ROUNDS_TO_SETTLE || this.#heard.size === 0) this.#settled.resolve();
+      const rest = BEAT_MS - (this.#clock.now() - startedAt);
+      await pause(Math.max(rest, 0), signal, this.#clock);
+    } while (!signal.aborted);
+  }
+
+  async #round(signal: AbortSignal): Promise<void> {
+    const gateways = this.#options.gateways();
+    this.#forgetOthers(gateways);
+    const startedAt = this.#clock.now();
+    const answers = await Promise.all(gateways.map((gateway) => this.#beat(gateway)));
+    const hasStalled = this.#clock.now() - startedAt > STALL_MS;
+    gateways.forEach((gateway, index) => {
+      const answered = answers[index] ?? false;
+      if (answered || !hasStalled) this.#learn(gateway, (heard) => afterBeat(heard, answered));
+      if (asksTunnel(this.#of(gateway))) void this.#probe(gateway, signal);
+    });
+  }
+
+  /** One address is enough for one that answers; the node may have lost its way to the gateway in one family only. */
+  #beat({ name, addresses }: WatchedGateway): Promise<boolean> {
+    const asked = this.#of({ addresses }).misses === 0 ? addresses.slice(0, 1) : addresses;
+    return this.#options.beat({ name, addresses: asked }, BEAT_MS);
+  }
+
+  /** One at a time for each gateway. */
+  async #probe(gateway: WatchedGateway, signal: AbortSignal): Promise<void> {
+    const key = keyOf(gateway);
+    if (this.#probing.has(key)) return;
+    this.#probing.add(key);
+    const answered = await this.#options.probe(gateway).catch(() => undefined);
+    if (this.#heard.has(key)) this.#learn(gateway, (heard) => afterProbe(heard, answered));
+    if (answered !== false || this.pulse(gateway) === "dead") {
+      await pause(PROBE_AGAIN_MS, signal, this.#clock);
+    }
+    this.#probing.delete(key);
+  }
+
+  #learn(gateway: WatchedGateway, change: (heard: Heard) => Heard): void {
+    const before = this.pulse(gateway);
+    this.#heard.set(keyOf(gateway), change(this.#of(gateway)));
+    const after = this.pulse(gateway);
+    if (before === after) return;
+    const { egress, name } = gateway;
+    const level = after === "alive" ? "info" : "warn";
+    this.#options.logger[level]({ egress, gateway: name, before, after }, "a gateway's pulse has changed");
+    this.#options.onChange(egress);
+  }
+
+  #of(gateway: Pick<Heartbeating, "addresses">): Heard {
+    return this.#heard.get(keyOf(gateway)) ?? HEARD_OF_NOTHING_BAD;
+  }
+
+  #forgetOthers(gateways: readonly Heartbeating[]): void {
+    const keys = new Set(gateways.map(keyOf));
+    for (const key of this.#heard.keys()) if (!keys.has(key)) this.#heard.delete(key);
+  }
+}
+
+function keyOf({ addresses }: Pick<Heartbeating, "addresses">): string {
+  return addresses.join();
+}

@@ -1,0 +1,59 @@
+/** Whether a gateway takes new flows, and whether those that it has still pass: two signals, because either may end alone. */
+
+/**
+ * - alive: its program answers the heartbeat
+ * - suspect: it does not, and nothing says that the kernel of its network namespace is gone as well: flows that it has go on
+ * - dead: nothing comes back through the tunnel either
+ */
+export type Pulse = "alive" | "suspect" | "dead";
+
+/** In a row. One datagram may be lost, and two beats fall into a short stall. */
+const MISSES_TO_SUSPECT = 3;
+
+/** In a row: where datagrams are lost now and then, a gateway is not to come and go. */
+const ANSWERS_TO_TRUST = 5;
+
+/** In a row, as well: flows that are ended cannot be taken back. */
+const SILENCES_TO_DIE = 2;
+
+/** In a row. Flows of the dead were ended, so nobody may be left who has a tunnel to ask through. */
+const PROBES_UNASKED_TO_FORGET = 30;
+
+/** What has been heard of one gateway so far. */
+export interface Heard {
+  /** Heartbeats that were not answered since it was alive, or since it was trusted again. */
+  readonly misses: number;
+  /** Heartbeats that were answered in a row. */
+  readonly answers: number;
+  /** Probes through a tunnel that were not answered, in a row. */
+  readonly silences: number;
+  /** Probes that nobody could send, in a row. */
+  readonly unasked: number;
+}
+
+export const HEARD_OF_NOTHING_BAD: Heard = { misses: 0, answers: 0, silences: 0, unasked: 0 };
+
+export function pulseOf({ misses, silences }: Heard): Pulse {
+  if (misses < MISSES_TO_SUSPECT) return "alive";
+  return silences < SILENCES_TO_DIE ? "suspect" : "dead";
+}
+
+/** Whether a tunnel is to be asked: early, so that the answer is there once it is needed. */
+export function asksTunnel({ misses }: Heard): boolean {
+  return misses > 0;
+}
+
+export function afterBeat(heard: Heard, answered: boolean): Heard {
+  if (!answered) return { ...heard, answers: 0, misses: heard.misses + 1 };
+  const answers = heard.answers + 1;
+  const isTrusted = pulseOf(heard) === "alive" || answers >= ANSWERS_TO_TRUST;
+  return isTrusted ? { ...HEARD_OF_NOTHING_BAD, answers } : { ...heard, answers, silences: 0 };
+}
+
+/** @param answered undefined where no client has a tunnel to ask through */
+export function afterProbe(heard: Heard, answered: boolean | undefined): Heard {
+  if (heard.misses === 0) return heard;
+  if (answered !== undefined) return { ...heard, silences: answered ? 0 : heard.silences + 1, unasked: 0 };
+  const unasked = heard.unasked + 1;
+  return unasked < PROBES_UNASKED_TO_FORGET ? { ...heard, unasked } : { ...heard, silences: 0, unasked: 0 };
+}

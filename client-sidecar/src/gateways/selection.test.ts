@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import { gateway } from "../testing/gateway.ts";
+import { clientGateways, type Selection } from "./selection.ts";
+import type { Gateway } from "./view.ts";
+
+const A = gateway({ name: "a", addresses: ["10.244.1.1", "fd00:244:1::1"] });
+const B = gateway({ name: "b", addresses: ["10.244.1.2", "fd00:244:1::2"] });
+const C = gateway({ name: "c", addresses: ["10.244.1.3", "fd00:244:1::3"] });
+const leaving = (one: Gateway): Gateway => ({ ...one, ready: false, terminating: true });
+const SERVICE = ["10.96.0.10", "fd00:96::10"];
+const clients = Array.from({ length: 20 }, (_, index) => `client-${index}`);
+
+function gatewaysOf(changes: Partial<Selection> & { selection?: "Service" | "Agent"; affinity?: "None" }) {
+  const { selection: gatewaySelection = "Agent", affinity: sessionAffinity = "ClientIP", ...rest } = changes;
+  return clientGateways({
+    policy: { gatewaySelection, sessionAffinity },
+    serviceIPs: SERVICE,
+    gateways: [A, B, C],
+    place: { nodeName: "node", zone: undefined },
+    client: "client",
+    ...rest,
+  });
+}
+
+/** Addresses that new flows begin with. */
+function picked(changes: Parameters<typeof gatewaysOf>[0]): string[] {
+  return gatewaysOf(changes)
+    .filter(({ flows }) => flows === undefined)
+    .flatMap(({ ipv4 = [], ipv6 = [] }) => [ipv4, ipv6].flat());
+}
+
+describe("with the selection of the Service", () => {
+  test("flows begin with it, and those that an agent has given to gateways stay there", () => {
+    expect(gatewaysOf({ selection: "Service", gateways: [A] })).toEqual([
+      { ipv4: "10.96.0.10", ipv6: "fd00:96::10" },
+      { ipv4: "10.96.0.10", ipv6: "fd00:96::10", flows: "existing" },
+      { ipv4: "10.244.1.1", flows: "existing" },
+      { ipv6: "fd00:244:1::1", flows: "existing" },
+    ]);
+  });
+
+  test("a family without a gateway has none", () => {
+    const only4 = gateway({ addresses: ["10.244.1.1"] });
+    expect(picked({ selection: "Service", gateways: [only4] })).toEqual(["10.96.0.10"]);
+  });
+});
+
+test("flows stay with the Service while nobody serves behind it", () => {
+  const existing = { ipv4: "10.96.0.10", ipv6: "fd00:96::10", flows: "existing" };
+  for (const selection of ["Service", "Agent"] as const) {
+    expect(gatewaysOf({ selection, gateways: [] }).at(selection === "Service" ? 1 : -1)).toEqual(existing);
+    expect(picked({ selection, gateways: [] })).toEqual([]);
+  }
+});
+
+describe("with the selection of the agent", () => {
+  test("flows begin with one gateway, the same of both families, and those of the Service stay there", () => {
+    const gateways = gatewaysOf({ gateways: [A, B] });
+    const [owner] = picked({ gateways: [A, B] }).includes("10.244.1.1") ? [A] : [B];
+    expect(picked({ gateways: [A, B] })).toEqual(owner?.addresses);
+    expect(gateways.at(-1)).toEqual({ ipv4: "10.96.0.10", ipv6: "fd00:96::10", flows: "existing" });
+    expect(gateways.filter(({ flows }) => flows === "existing")).toHaveLength(3);
+  });
+
+  test("clients are spread, and each stays where it is when another gateway comes or goes", () => {
+    const of = (gateways: readonly Gateway[]) => clients.map((client) => picked({ client, gateways })[0]);
+    expect(new Set(of([A, B, C])).size).toBe(3);
+    const moved = of([A, B, C]).filter((address, index) => address !== of([A, B])[index]);
+    expect(new Set(moved)).toEqual(new Set([C.addresses[0]]));
+  });
+
+  test("without affinity flows begin with any that is ready", () => {
+    expect(picked({ affinity: "None", gateways: [A, leaving(B), C] }).sort()).toEqual(
+      [A, C].flatMap(({ addresses }) => addresses).sort(),
+    );
+  });
+
+  test.each<[string, readonly Gateway[], readonly Gateway[]]>([
+    ["one that terminates keeps its flows and gets no new ones", [A, leaving(B)], [A]],
+    ["the last one that terminates gets new ones all the same", [leaving(B)], [B]],
+    ["one that does not answer the heartbeat gets no new ones", [A, { ...B, pulse: "suspect" }], [A]],
+    ["where none answers all get new ones: the heartbeat is what fails", [{ ...B, pulse: "suspect" }], [B]],
+    ["a dead one gets none", [A, { ...B, pulse: "dead" }], [A]],
+    ["where all seem dead it is this node that hears nothing", [{ ...B, pulse: "dead" }], [B]],
+    [
+      "one that terminates takes the place of a ready one that does not answer",
+      [leaving(A), { ...B, pulse: "suspect" }],
+      [A],
+    ],
+  ])("%s", (_, gateways, expected) => {
+    expect(picked({ gateways })).toEqual(expected.flatMap(({ addresses }) => addresses));
+  });
+
+  test("a dead one keeps no flow: it is not named", () => {
+    const addresses = gatewaysOf({ gateways: [A, { ...B, pulse: "dead" }] }).flatMap(({ ipv4 = [] }) => ipv4);
+    expect(addresses).toEqual(["10.244.1.1", "10.96.0.10"]);
+  });
+});

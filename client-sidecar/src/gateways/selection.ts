@@ -1,0 +1,80 @@
+/** Which gateways the flows of a client begin with, and which keep those that they have. */
+
+import { type Addresses, FAMILIES, type Family, familyOf, firstOfEach } from "@egress-nat/addresses";
+import type { ClientGateway } from "@egress-nat/founat";
+import { type Place, usableEndpoints } from "@egress-nat/kube";
+import type { RecordedEgress } from "../records/schema.ts";
+import { rendezvous } from "./rendezvous.ts";
+import { target } from "./targets.ts";
+import type { Gateway } from "./view.ts";
+
+export interface Selection {
+  readonly policy: Pick<RecordedEgress, "gatewaySelection" | "sessionAffinity">;
+  readonly serviceIPs: readonly string[];
+  readonly gateways: readonly Gateway[];
+  /** Where the client is. */
+  readonly place: Place;
+  /** What tells clients apart: one gateway for each, with sessionAffinity ClientIP. */
+  readonly client: string;
+}
+
+/**
+ * Flows stay with the gateways that they began with, whoever picks them: what is picked here are the gateways of new
+ * flows. One whose data path is dead keeps none.
+ */
+export function clientGateways(selection: Selection): readonly ClientGateway[] {
+  const { policy, serviceIPs, gateways } = selection;
+  const living = livingOf(gateways);
+  // Also while nobody serves behind it: that may pass.
+  const service: readonly ClientGateway[] =
+    serviceIPs.length > 0 ? [{ ...firstOfEach(serviceIPs), flows: "existing" }] : [];
+  if (policy.gatewaySelection === "Service") {
+    const keepers = FAMILIES.flatMap((family) => keeping(family, living));
+    return [target(serviceIPs, gateways), ...service, ...keepers];
+  }
+  return [
+    ...FAMILIES.flatMap((family) => {
+      const picked = pick(family, living, selection);
+      const others = living.filter((gateway) => !picked.includes(gateway));
+      return [...picked.map((gateway) => of(family, gateway)), ...keeping(family, others)];
+    }),
+    ...service,
+  ];
+}
+
+/** Where all of them seem dead, it is this node that hears nothing: to end the flows would help nobody. */
+function livingOf(gateways: readonly Gateway[]): readonly Gateway[] {
+  const living = gateways.filter(({ pulse }) => pulse !== "dead");
+  return living.length > 0 ? living : gateways;
+}
+
+/** Those that answer, as long as any of them does: the heartbeat of all may be what is broken. */
+function pick(
+  family: Family,
+  living: readonly Gateway[],
+  { policy, place, client }: Selection,
+): readonly Gateway[] {
+  const ofFamily = living.filter((gateway) => addressOf(family, gateway) !== undefined);
+  const answering = ofFamily.filter(({ pulse }) => pulse === "alive");
+  const usable = [answering, ofFamily].map((candidates) => usableEndpoints(candidates, place));
+  const candidates = usable.find(({ length }) => length > 0) ?? [];
+  if (policy.sessionAffinity === "None") return candidates;
+  const owner = rendezvous(client, candidates);
+  return owner === undefined ? [] : [owner];
+}
+
+function keeping(family: Family, gateways: readonly Gateway[]): ClientGateway[] {
+  return gateways.flatMap((gateway) => {
+    const addresses = of(family, gateway);
+    return addresses[family] === undefined ? [] : [{ ...addresses, flows: "existing" as const }];
+  });
+}
+
+function of(family: Family, gateway: Gateway): Addresses {
+  const address = addressOf(family, gateway);
+  return address === undefined ? {} : { [family]: address };
+}
+
+function addressOf(family: Family, { addresses }: Gateway): string | undefined {
+  return addresses.find((address) => familyOf(address) === family);
+}

@@ -1,0 +1,10 @@
+import type { Gateway } from "../gateways/view.ts";
+
+/** A gateway that is ready. */
+export function gateway(changes: Partial<Gateway> = {}): Gateway {
+  return {
+    ...{ name: "nat-1", addresses: ["10.244.1.7"], pulse: "alive" },
+    ...{ ready: true, serving: true, terminating: false },
+    ...changes,
+  };
+}

@@ -1,0 +1,205 @@
+import type { Family } from "@egress-nat/addresses";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { Gateway } from "../gateway/gateway.ts";
+import { prepareGatewayNetns } from "../gateway/netns.ts";
+import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
+import { useClientAndGateway } from "../testing/data-path.ts";
+import {
+  ADDRESSES,
+  type AskOptions,
+  addressOf,
+  ask,
+  forgetLeaks,
+  inside,
+  kernelOf,
+  leaks,
+} from "../testing/topology.ts";
+import { Client } from "./client.ts";
+import type { ClientConfig, ClientGateway } from "./config.ts";
+
+const { client } = useClientAndGateway();
+const protocols = ["tcp", "udp"] as const;
+const ways = (["ipv4", "ipv6"] as const).flatMap((family) =>
+  protocols.map((protocol) => ({ family, protocol })),
+);
+type Way = (typeof ways)[number];
+
+/** Gateways by where they are; the Service leads to the first. */
+const first: ClientGateway = ADDRESSES.gateway ?? {};
+const second: ClientGateway = ADDRESSES.stranger ?? {};
+const service: ClientGateway = ADDRESSES.service ?? {};
+const leaving = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "existing" });
+
+beforeAll(async () => {
+  const other = new Gateway(gatewayConfig(), { kernel: kernelOf("stranger"), logger: silent });
+  await prepareGatewayNetns(kernelOf("stranger"));
+  await other.init();
+  await other.sync([gatewayClient("client")]);
+});
+beforeEach(async () => {
+  await client.remove();
+  await inside("client", "conntrack -F 2>/dev/null");
+  await forgetLeaks();
+});
+
+function use(...gateways: readonly ClientGateway[]) {
+  return client.apply(configured(...gateways));
+}
+
+function configured(...gateways: readonly ClientGateway[]): ClientConfig {
+  const peers = [first, second, service].flatMap(({ ipv4 = "", ipv6 = "" }) => [ipv4, ipv6]);
+  return clientConfig(egress({ gateways, peers }));
+}
+
+/** The gateways that a new flow of each kind leaves by. */
+function newFlows(): Promise<string[]> {
+  return Promise.all(
+    ways.map(async ({ family, protocol }) =>
+      whose(family, await ask("client", protocol, addressOf("internet", family))),
+    ),
+  );
+}
+
+function whose(family: Family, answer: string): string {
+  const [source = ""] = answer.split(" ");
+  const role = ["gateway", "stranger"].find((each) => addressOf(each, family) === source);
+  return role === undefined ? answer : role === "gateway" ? "first" : "second";
+}
+
+/** Flows of each kind that go on while something is done: the gateways, or errors, that each has met. */
+async function liveFlows(work: () => Promise<unknown>): Promise<{ way: Way; met: string[] }[]> {
+  const talks = ways.map(async (way) => {
+    const { family, protocol } = way;
+    const talk = await ask("client", protocol, addressOf("internet", family), {
+      ...{ times: 100, pause: 0.1, timeout: 5 },
+    });
+    return { way, met: [...new Set(talk.split("\n").map((answer) => whose(family, answer)))] };
+  });
+  await begun();
+  await work();
+  return Promise.all(talks);
+}
+
+/** Waits until each of the flows has been answered. */
+async function begun(): Promise<void> {
+  const command = "conntrack -L 2>/dev/null | grep -c 'dport=9000 .*ASSURED' || true";
+  await expect.poll(() => inside("client", command), { timeout: 20_000 }).toMatch(/^[4-9]/);
+}
+
+const all = (gateway: string) => ways.map(() => gateway);
+
+test("flows stay with the gateway that they began with, whoever takes new ones", async () => {
+  await use(service);
+  const flows = await liveFlows(async () => {
+    await use(second, leaving(service));
+    expect(await newFlows()).toEqual(all("second"));
+    await use(first, leaving(service), leaving(second));
+    expect(await newFlows()).toEqual(all("first"));
+    await use(leaving(service), second, leaving(first));
+  });
+  expect(flows).toEqual(ways.map((way) => ({ way, met: ["first"] })));
+  expect(await leaks()).toBe(0);
+});
+
+test("they do when another program looks after the client", async () => {
+  await use(first);
+  const flows = await liveFlows(async () => {
+    const next = new Client({ kernel: kernelOf("client"), logger: silent });
+    await next.apply(configured(second, leaving(first)));
+  });
+  expect(flows).toEqual(ways.map((way) => ({ way, met: ["first"] })));
+});
+
+test("gateways that both take new flows share them", async () => {
+  await use(first, second);
+  const met: string[] = [];
+  for (let round = 0; round < 6; round += 1) met.push(...(await newFlows()));
+  expect(new Set(met)).toEqual(new Set(["first", "second"]));
+});
+
+describe("the flows of a gateway that is gone", () => {
+  test("are ended: connections by a reset, all else begins anew once its program was told", async () => {
+    await use(first);
+    const flows = await liveFlows(() => use(second));
+    for (const { way, met } of flows) {
+      const [before, error, ...after] = met;
+      expect([way, before]).toEqual([way, "first"]);
+      expect(
+        way.protocol === "tcp" ? ["ECONNRESET", "ECONNABORTED"] : ["EPERM", "EHOSTUNREACH", "second"],
+      ).toContain(error);
+      expect(after).toEqual([]);
+    }
+    expect(await newFlows()).toEqual(all("second"));
+  });
+
+  test("are ended while they wait", async () => {
+    await use(first);
+    const open = () => inside("client", "ss -H -t -n state established | wc -l");
+    const options = { times: 2, pause: 20 };
+    const waiting = (["ipv4", "ipv6"] as const).map((family) =>
+      ask("client", "tcp", addressOf("internet", family), options),
+    );
+    await expect.poll(open, { timeout: 20_000 }).toBe("2\n");
+    await use(second);
+    expect(await open()).toBe("0\n");
+    const ended = (await Promise.all(waiting)).map((talk) => talk.split("\n")[1]);
+    expect(ended).toEqual(["ECONNABORTED", "ECONNABORTED"]);
+  });
+
+  test("leave other connections of the client alone", async () => {
+    await use(first);
+    const flows = await liveFlows(async () => {
+      await use(second, leaving(first));
+      await newFlows();
+      await use(leaving(first));
+    });
+    expect(flows).toEqual(ways.map((way) => ({ way, met: ["first"] })));
+  });
+});
+
+test("flows of containers in the pod stay as well, and are ended with their gateway", async () => {
+  // As docker-in-docker does it: a network of the pod's own, translated to its address.
+  await inside(
+    "client",
+    `set -e
+     ip link add docker0 type veth peer name inner netns neighbour
+     ip address add 172.17.0.1/24 dev docker0; ip link set docker0 up
+     ip -n neighbour address add 172.17.0.2/24 dev inner; ip -n neighbour link set inner up
+     ip -n neighbour route add ${addressOf("internet", "ipv4")} via 172.17.0.1
+     sysctl -qw net.ipv4.ip_forward=1
+     nft 'add table ip docker
+     add chain ip docker o { type nat hook postrouting priority srcnat; }
+     add rule ip docker o ip saddr 172.17.0.2 oifname != docker0 masquerade'`,
+  );
+  const ask4 = (options: AskOptions) => ask("neighbour", "tcp", addressOf("internet", "ipv4"), options);
+  const newFlow = async () => whose("ipv4", await ask4({ timeout: 5 }));
+  const liveFlow = async (work: () => Promise<unknown>) => {
+    const talk = ask4({ times: 150, pause: 0.1, timeout: 5 });
+    const live = "conntrack -L 2>/dev/null | grep -c 'ESTABLISHED src=172.17.0.2 .*ASSURED' || true";
+    await expect.poll(() => inside("client", live), { timeout: 20_000 }).toBe("1\n");
+    await work();
+    return [...new Set((await talk).split("\n").map((answer) => whose("ipv4", answer)))];
+  };
+  await use(first);
+  const kept = await liveFlow(async () => {
+    await use(second, leaving(first));
+    expect(await newFlow()).toBe("second");
+  });
+  expect(kept).toEqual(["first"]);
+  await use(first);
+  expect(await liveFlow(() => use(second))).toEqual(["first", "ECONNRESET"]);
+  await use(first, second);
+  const met = new Set<string>();
+  for (let round = 0; round < 16; round += 1) met.add(await newFlow());
+  expect(met).toEqual(new Set(["first", "second"]));
+  expect(await leaks()).toBe(0);
+});
+
+test("without the rules of the marks nothing leaves around the tunnel", async () => {
+  await use(first);
+  await liveFlows(async () => {
+    await use(second, leaving(first));
+    await inside("client", "for f in -4 -6; do while ip $f rule del pref 1860 2>/dev/null; do :; done; done");
+  });
+  expect(await leaks()).toBe(0);
+});

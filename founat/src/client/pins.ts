@@ -1,0 +1,143 @@
+import { hex } from "../backends/spelling.ts";
+import { FounatError } from "../error.ts";
+import { isLinkName, linkName, type TunnelLink } from "../iproute/links.ts";
+import { FOUNAT_PROTOCOL, LAST_METRIC, type Route } from "../iproute/routes.ts";
+import type { Rule } from "../iproute/rules.ts";
+import type { NetworkState } from "../iproute/state.ts";
+import type { Command } from "../kernel/step.ts";
+import { fwmark, markOf, marksOf, type Pin } from "./mark.ts";
+
+const PREFERENCE = 1860;
+/** The table of a pin is this and its number. */
+const FIRST_TABLE = 118000;
+const MAX_PINS = 254;
+const SOCKETS_AT_ONCE = 300;
+
+/** Of routes that lead the flows of one link each. */
+export const PIN_TABLES: readonly number[] = Array.from({ length: MAX_PINS }, (_, index) =>
+  tableOf(index + 1),
+);
+
+/** Numbers of gateways, by what {@link pinKey} makes of the names of their links. */
+export type PinNumbers = ReadonlyMap<string, number>;
+
+/** The gateway and the family of a link, whatever its source port is. */
+export function pinKey(link: string): string {
+  return link.replace(/^(fou[46])a_/, "$1_");
+}
+
+/** Those that the kernel has: it is the record of them, because flows outlive programs. */
+export function pinNumbers({ links, rules, routes }: NetworkState): PinNumbers {
+  const numbers = new Set(
+    rules.filter(isOfPin).map(({ action }) => Number(action.slice("lookup ".length)) - FIRST_TABLE),
+  );
+  const known = new Map<string, number>();
+  // A link that somebody has taken down has lost its routes.
+  for (const { name } of links) {
+    const [preferred = 0] = numbersFor(name, MAX_PINS);
+    if (isLinkName(name) && numbers.has(preferred)) known.set(pinKey(name), preferred);
+  }
+  for (const { table, type, device } of routes) {
+    if (type === "unicast" && device !== undefined && numbers.has(table - FIRST_TABLE)) {
+      known.set(pinKey(device), table - FIRST_TABLE);
+    }
+  }
+  return known;
+}
+
+/** Whether a line of `ip -batch` takes away what leads a mark: only once no flow has it. */
+export function removesPin(line: string): boolean {
+  return line.startsWith(`rule del pref ${PREFERENCE} `) || / del .* table 118[0-9]{3} /.test(line);
+}
+
+/** Marks that the kernel leads to links of nobody any more. */
+export function stalePins(pins: readonly Pin[], { rules }: NetworkState): Pick<Pin, "family" | "mark">[] {
+  const mask = pins[0]?.mark.mask;
+  return rules.filter(isOfPin).flatMap(({ family, selector }) => {
+    const [, value, of] = /^fwmark (\S+)\/(\S+)$/.exec(selector) ?? [];
+    const mark = { value: Number(value), mask: Number(of) };
+    const isWanted = pins.some((pin) => pin.family === family && pin.mark.value === mark.value);
+    return isWanted && mark.mask === mask ? [] : [{ family, mark }];
+  });
+}
+
+function isOfPin({ preference, protocol }: NetworkState["rules"][number]): boolean {
+  return preference === PREFERENCE && protocol === FOUNAT_PROTOCOL;
+}
+
+/**
+ * Gives each link a number. One that has none gets what its name asks for, so that it is the same again where the kernel
+ * has lost it, or else the next that is free. That of a link which is about to go is not free yet: flows may have it.
+ *
+ * @throws FounatError `invalid-config` where the mask has too few bits
+ */
+export function pinsOf(links: readonly TunnelLink[], known: PinNumbers, mask: number): Pin[] {
+  const available = Math.min(marksOf(mask), MAX_PINS);
+  const holders = new Map(Array.from(known, ([key, number]) => [number, key]));
+  const taken = new Set<number>();
+  const pinned = links.filter(({ remote }) => remote !== undefined);
+  return pinned.map((each) => {
+    const link = linkName(each);
+    const own = known.get(pinKey(link)) ?? 0;
+    const isOwn = own <= available && holders.get(own) === pinKey(link) && !taken.has(own);
+    const number = isOwn ? own : numbersFor(link, available).find((candidate) => !holders.has(candidate));
+    if (number === undefined) {
+      throw new FounatError(
+        "invalid-config",
+        `markMask ${hex(mask)} is too narrow for ${pinned.length} gateways: give it more bits`,
+      );
+    }
+    holders.set(number, pinKey(link));
+    taken.add(number);
+    return { family: each.family, link, mark: markOf(number, mask), number };
+  });
+}
+
+/** All of them, in the order in which a link of this name asks for them. */
+function numbersFor(link: string, available: number): number[] {
+  const first = Number.parseInt(link.slice(-8), 16);
+  return Array.from({ length: available }, (_, index) => ((first + index) % available) + 1);
+}
+
+/** Looked at before all that leads elsewhere. */
+export function pinRules(pins: readonly Pin[]): Rule[] {
+  return pins.map(({ family, mark, number }) => ({
+    family,
+    preference: PREFERENCE,
+    selector: fwmark(mark),
+    action: `lookup ${tableOf(number)}`,
+  }));
+}
+
+/** @param source the client's own address of the family */
+export function pinRoutes({ family, link, number }: Pin, source: string): Route[] {
+  const way = { family, table: tableOf(number), destination: family === "ipv4" ? "0.0.0.0/0" : "::/0" };
+  return [
+    // For when the link is gone: no other route may take over.
+    { ...way, type: "unreachable", metric: LAST_METRIC },
+    { ...way, type: "unicast", device: link, source },
+  ];
+}
+
+/**
+ * Ends the flows of a mark, so that another link may have it: programs are told at once that their connections are over,
+ * also those that only wait. Not every kernel lets sockets be closed (CONFIG_INET_DIAG_DESTROY): there the next segment
+ * is answered by a reset.
+ */
+export function endFlows({ family, mark: { value, mask } }: Pick<Pin, "family" | "mark">): Command {
+  return { file: "sh", args: ["-c", END_FLOWS, "sh", family, `${value}/${mask}`], mayFail: true };
+}
+
+// A filter for each connection, as ss spells it; without any ss would close all sockets, and with thousands in one filter
+// it closes none. A flow may end by itself between conntrack's look at the list and its deletion: it stops there, and is
+// asked again.
+const END_FLOWS = `
+conntrack -L -f "$1" -p tcp -m "$2" 2>/dev/null |
+  sed -n 's/^tcp .* src=\\([^ ]*\\) dst=\\([^ ]*\\) sport=\\([0-9]*\\) dport=\\([0-9]*\\) src=.*/( src [\\1]:\\3 and dst [\\2]:\\4 )/p' |
+  xargs -r -d '\\n' -n ${SOCKETS_AT_ONCE} sh -c 'filter=$(printf "%s or " "$@"); ss -K -H -t -n "\${filter% or }" >/dev/null' sh
+while conntrack -D -f "$1" -m "$2" >/dev/null 2>&1; do :; done
+`;
+
+function tableOf(number: number): number {
+  return FIRST_TABLE + number;
+}
