@@ -1,9 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import type { ImageTarball } from "@egress-nat/tools/images";
 import { ipBatch, netnsPath } from "../system/network-namespace.ts";
-import type { ExecOptions, ExecResult } from "../vm/exec-channel.ts";
+import { type ExecOptions, type ExecResult, type RunningCommand, startCommand } from "../vm/exec-channel.ts";
 import { VirtualMachine } from "../vm/virtual-machine.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { podRoutes } from "./network.ts";
@@ -97,6 +98,25 @@ export class ClusterNode {
   /** As {@link exec}; throws when the command fails, else returns what it wrote to stdout. */
   run(command: string | readonly string[], options: ExecOptions = {}): Promise<string> {
     return this.machine.run(command, options);
+  }
+
+  /**
+   * Starts a program in a container, beside what runs there. Neither the apiserver nor the network has a part in it.
+   *
+   * @param containerId as containerd names it
+   */
+  startInContainer(
+    containerId: string,
+    command: readonly string[],
+    onOutput: (stream: "stdout" | "stderr", data: Buffer) => void,
+  ): RunningCommand {
+    const exec = ["tasks", "exec", "--exec-id", randomUUID(), containerId];
+    return startCommand(this.machine.execSocket, [...CTR, ...exec, ...command], {}, onOutput);
+  }
+
+  /** Kills all processes of a container. */
+  async killContainer(containerId: string): Promise<void> {
+    await this.run([...CTR, "tasks", "kill", "--all", "--signal", "SIGKILL", containerId]);
   }
 
   /** Pulls the plug. Whatever the node had on its disk is lost. */

@@ -102,6 +102,11 @@ export function nodeShell(options: PodOptions & { readonly node: string }): Mani
   );
 }
 
+/** A pod that runs the program of its image. */
+export function programPod(options: PodOptions, args: readonly string[]): Manifest {
+  return pod(options, { args }, {});
+}
+
 /** A pod that runs one shell script. */
 export function scriptPod(options: PodOptions, script: string): Manifest {
   return pod(options, { command: ["bash", "-c", script] }, {});

@@ -4,6 +4,7 @@ import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { z } from "zod";
 import { RELEASE } from "../../bed/workload/chart.ts";
 import type { EgressName } from "../../bed/workload/manifests.ts";
+import { programOf } from "../../bed/workload/pod-processes.ts";
 import { kubectl, nodeOf } from "./world.ts";
 
 const AGENTS = ["daemonset/egress-nat-node-agent", "-n", RELEASE.namespace] as const;
@@ -61,32 +62,35 @@ export async function killProcesses(program: Program): Promise<void> {
 
 /** Has the gateways of an Egress stand still: their programs answer nobody, their kernels forward. */
 export async function pauseGateways({ namespace, name }: EgressName, durationMs: number): Promise<void> {
-  const gateways = await statesOf(["-n", namespace, "-l", `${EGRESS_LABEL}=${labelValue(name)}`]);
+  const gateways = ["-n", namespace, "-l", `${EGRESS_LABEL}=${labelValue(name)}`];
+  await whileStopped(gateways, () => sleep(durationMs));
+}
+
+/** Does something while one gateway stands still. */
+export async function whilePaused(
+  namespace: string,
+  gateway: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  await whileStopped(["-n", namespace, `--field-selector=metadata.name=${gateway}`], work);
+}
+
+async function whileStopped(pods: readonly string[], work: () => Promise<unknown>): Promise<void> {
+  const states = await statesOf(pods);
   try {
-    await signal("STOP", gateways);
-    await sleep(durationMs);
+    await signal("STOP", states);
+    await work();
   } finally {
-    await signal("CONT", gateways);
+    await signal("CONT", states);
   }
 }
 
 async function signal(name: string, pods: ReadonlyMap<string, { readonly node: string }>): Promise<void> {
   await Promise.all(
-    [...pods].map(async ([uid, { node }]) => (await nodeOf({ node })).run(signalPod(name, uid))),
+    [...pods].map(async ([uid, { node }]) =>
+      (await nodeOf({ node })).run(`kill -${name} $(${programOf(uid)})`),
+    ),
   );
-}
-
-/**
- * A script that sends a signal to the program of a pod, which its cgroup names; the sandbox stays. One grep reads the
- * files of all processes: on a busy emulated node one for each takes half a minute. It fails over those that end
- * meanwhile.
- */
-function signalPod(name: string, uid: string): string {
-  return `
-    cd /proc
-    in_pod=$(grep -ls 'pod${uid.replaceAll("-", "[-_]")}' [0-9]*/cgroup) || true
-    programs=$(grep -ls /app/main.js /dev/null \${in_pod//cgroup/cmdline}) || true
-    kill -${name} \${programs//\\/cmdline/}`;
 }
 
 /** How pods are, by their uids. */

@@ -1,0 +1,55 @@
+/** What a scenario must keep with Agent selection. */
+
+import { z } from "zod";
+import type { Round } from "./round.ts";
+
+export const Expected = z.object({
+  /** Flows that may be reset: none, or those of the gateway that the scenario takes. No flow may hang. */
+  mayReset: z.enum(["none", "of the gateway"]),
+  /** For how long new connections may fail, in milliseconds; 0: none fails. */
+  downtimeMs: z.number(),
+  /** How long after the mark the last flow may be reset, in milliseconds. */
+  resetMs: z.number().optional(),
+});
+export type Expected = z.infer<typeof Expected>;
+
+export interface Verdict {
+  readonly name: string;
+  readonly value: number;
+  readonly atMost: number;
+}
+
+/** What of the rounds has to be how small. */
+export function verdicts({ mayReset, downtimeMs, resetMs }: Expected, rounds: readonly Round[]): Verdict[] {
+  const total = (count: (round: Round) => number) => rounds.reduce((sum, round) => sum + count(round), 0);
+  const flows: Verdict[] =
+    mayReset === "none"
+      ? [{ name: "flows lost", value: total(({ reset, broken }) => reset + broken), atMost: 0 }]
+      : [
+          { name: "flows that hang", value: total(({ broken }) => broken), atMost: 0 },
+          { name: "flows of other gateways lost", value: total((round) => round.lostOfOthers), atMost: 0 },
+        ];
+  const connections: Verdict =
+    downtimeMs === 0
+      ? { name: "new connections failed", value: total((round) => round.failedConnections), atMost: 0 }
+      : { name: "downtime p99, ms", value: downtimeQuantile(rounds, 0.99), atMost: downtimeMs };
+  const resets = rounds.map(({ slowestResetMs = 0 }) => slowestResetMs);
+  return [
+    ...flows,
+    connections,
+    ...(resetMs === undefined
+      ? []
+      : [{ name: "slowest reset, ms", value: Math.max(0, ...resets), atMost: resetMs }]),
+    { name: "packets leaked", value: total(({ leaked }) => leaked), atMost: 0 },
+  ];
+}
+
+export function isKept({ value, atMost }: Verdict): boolean {
+  return value <= atMost;
+}
+
+/** Of the downtimes of all rounds, in milliseconds: always one that was measured, so that few rounds hide none. */
+export function downtimeQuantile(rounds: readonly Round[], q: number): number {
+  const sorted = rounds.map((round) => round.downtimeMs).toSorted((a, b) => a - b);
+  return sorted[Math.ceil(q * sorted.length) - 1] ?? Number.NaN;
+}

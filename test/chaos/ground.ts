@@ -1,0 +1,162 @@
+/** Where scenarios take place: a cluster of three nodes, an Egress with three gateways, and clients on two of the nodes. */
+
+import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
+import { imageTarballs } from "@egress-nat/tools/images";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
+import type { Cluster } from "../bed/cluster/cluster.ts";
+import { upCluster } from "../bed/cluster/up.ts";
+import { netnsPath } from "../bed/system/network-namespace.ts";
+import { BackgroundProcess } from "../bed/system/process.ts";
+import { RELEASE } from "../bed/workload/chart.ts";
+import { gatewaysReady } from "../bed/workload/gateways.ts";
+import type { Kubectl } from "../bed/workload/kubectl.ts";
+import { clientOf, type EgressName, egress, namespace, programPod } from "../bed/workload/manifests.ts";
+import { withClusterOf } from "../bench/cluster.ts";
+import { progress } from "../bench/progress.ts";
+import { LOAD_IMAGE, loadImage, loadProgram } from "./load-program.ts";
+import { podsOf, type RunningPod } from "./pods.ts";
+
+const CLUSTER = "chaos";
+const NAMESPACE = "chaos";
+const CLIENT_LABEL = "chaos/client";
+export const REPLICAS = 3;
+/** Longer than any scenario: what a drain breaks after its time is over is not what is measured. */
+const DRAIN_SECONDS = 1_800;
+const PATIENCE_MS = 600_000;
+
+export type Selection = "Agent" | "Service";
+
+export interface Ground {
+  readonly cluster: Cluster;
+  readonly kubectl: Kubectl;
+  readonly selection: Selection;
+  readonly egress: EgressName;
+  /** On all nodes but the last. */
+  readonly clients: readonly RunningPod[];
+}
+
+/** Brings up the cluster, with the server of load/serve.go in its internet, and takes it away again. */
+export function withChaosCluster<T>(work: (cluster: Cluster, kubectl: Kubectl) => Promise<T>): Promise<T> {
+  progress("a cluster of three nodes comes up, with the chart installed");
+  const up = () =>
+    upCluster({
+      name: CLUSTER,
+      nodes: 3,
+      ranges: "private",
+      proxyMode: "nftables",
+      kubernetes: "newest",
+      lifetime: "owner",
+      images: imageTarballs,
+      renderer: "silent",
+    });
+  return withClusterOf(CLUSTER, up, async (cluster, kubectl) => {
+    await cluster.loadImages([await loadImage()]);
+    const { internet, folder } = cluster.plan;
+    const server = await BackgroundProcess.start({
+      name: "chaos-serve",
+      folder,
+      lifetime: "owner",
+      netns: netnsPath(internet.netns),
+      command: [await loadProgram(), "serve", internet.wide.ipv4, internet.wide.ipv6],
+    });
+    await waitUntil(async () => (await server.log()).includes("ready"), {
+      what: "the server of the load",
+      timeoutMs: 10_000,
+      explain: () => server.failure("is not ready").message,
+    });
+    await kubectl.apply(namespace(NAMESPACE));
+    return work(cluster, kubectl);
+  });
+}
+
+/** Makes an Egress and its clients, and takes them away again. */
+export async function withGround<T>(
+  cluster: Cluster,
+  kubectl: Kubectl,
+  selection: Selection,
+  work: (ground: Ground) => Promise<T>,
+): Promise<T> {
+  progress(`${selection} selection: ${REPLICAS} gateways and their clients start`);
+  const name: EgressName = { namespace: NAMESPACE, name: selection.toLowerCase() };
+  const object = egress(name, {
+    destinations: ["0.0.0.0/0", "::/0"],
+    replicas: REPLICAS,
+    gatewaySelection: selection,
+    // The flows of each client have all gateways. With Service selection they do if their source ports differ.
+    sessionAffinity: "None",
+    fouSourcePortAuto: selection === "Service",
+    drainTimeoutSeconds: DRAIN_SECONDS,
+  });
+  const pods = cluster.nodes.slice(0, -1).map((node) =>
+    programPod(
+      {
+        name: `${name.name}-client-${node.name}`,
+        namespace: NAMESPACE,
+        image: LOAD_IMAGE,
+        node: node.name,
+        annotations: clientOf(name),
+        labels: { [CLIENT_LABEL]: name.name },
+      },
+      ["wait"],
+    ),
+  );
+  await kubectl.apply(object);
+  await gatewaysReady(kubectl, name);
+  await kubectl.apply(...pods);
+  const selector = `${CLIENT_LABEL}=${name.name}`;
+  await kubectl.wait(["pods", "-n", NAMESPACE, "-l", selector], "condition=Ready", PATIENCE_MS);
+  const ground: Ground = {
+    ...{ cluster, kubectl, selection, egress: name },
+    clients: await podsOf(kubectl, NAMESPACE, selector),
+  };
+  const result = await work(ground);
+  await kubectl.delete(pods);
+  await kubectl.delete([object], { wait: false });
+  await end(ground, await gatewaysOf(ground));
+  return result;
+}
+
+/** The gateways, terminating ones as well. */
+export function gatewaysOf({ kubectl, egress: { namespace, name } }: Ground): Promise<RunningPod[]> {
+  return podsOf(kubectl, namespace, `${EGRESS_LABEL}=${labelValue(name)}`);
+}
+
+/**
+ * Waits until the product is as it was made: all agents and the operator ready, and a gateway on each node. Gateways that
+ * still terminate, and second ones of a node, are ended.
+ *
+ * @returns the gateway on the node that has no client: what is done to it or to its node is not done to a client
+ */
+export async function untilWhole(ground: Ground): Promise<RunningPod> {
+  const { kubectl, cluster } = ground;
+  for (const workload of ["daemonset/egress-nat-node-agent", "deployment/egress-nat-operator"]) {
+    const status = ["rollout", "status", workload, "-n", RELEASE.namespace];
+    await kubectl.run([...status, `--timeout=${PATIENCE_MS / 1000}s`], { timeoutMs: PATIENCE_MS });
+  }
+  return waitUntil(
+    async () => {
+      const gateways = await gatewaysOf(ground);
+      const remaining = gateways.filter(({ isTerminating }) => !isTerminating);
+      const isDouble = ({ node }: RunningPod, index: number) =>
+        remaining.findIndex((other) => other.node === node) < index;
+      const surplus = [
+        ...gateways.filter(({ isTerminating }) => isTerminating),
+        ...(remaining.every(({ isReady }) => isReady) ? remaining.filter(isDouble) : []),
+      ];
+      await end(ground, surplus);
+      const isWhole = surplus.length === 0 && remaining.filter(({ isReady }) => isReady).length === REPLICAS;
+      return isWhole && remaining.find(({ node }) => node === cluster.nodes.at(-1)?.name);
+    },
+    { what: "a ready gateway on each node", timeoutMs: PATIENCE_MS, intervalMs: 2_000 },
+  );
+}
+
+/** Ends gateways at once, without a drain. */
+async function end({ kubectl, egress }: Ground, gateways: readonly RunningPod[]): Promise<void> {
+  if (gateways.length === 0) return;
+  const names = gateways.map(({ name }) => name);
+  await kubectl.run([
+    ...["delete", "pods", ...names, "-n", egress.namespace],
+    ...["--force", "--grace-period=0", "--ignore-not-found", "--wait=false"],
+  ]);
+}

@@ -1,0 +1,3 @@
+module egress-nat/test/chaos/load
+
+go 1.25

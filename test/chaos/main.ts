@@ -1,0 +1,87 @@
+import { runCommand } from "@egress-nat/tools/system/run-command";
+import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { progress } from "../bench/progress.ts";
+import { type Ground, type Selection, withChaosCluster, withGround } from "./ground.ts";
+import { measureRound } from "./measure.ts";
+import { commitOfCheckout, describeMachine } from "./origin.ts";
+import { formatMeasurement, isAllKept, type Measurement, type Report } from "./report.ts";
+import type { Round } from "./round.ts";
+import { SCENARIOS, type Scenario } from "./scenarios.ts";
+
+// npm run chaos -- NAME... [--json]: what becomes of flows while gateways, nodes and programs come to harm.
+interface Options {
+  readonly flows: number;
+  readonly rounds: number;
+  readonly selection: Selection | "both";
+  readonly json?: boolean;
+}
+
+const SELECTIONS = { Agent: ["Agent"], Service: ["Service"], both: ["Agent", "Service"] } as const;
+
+const program = new Command("npm run chaos --")
+  .description(
+    "Measures on a real cluster what becomes of flows while gateways, nodes and programs come to harm, with each " +
+      "gatewaySelection. The exit code is 1 if Agent selection does not keep what it must.",
+  )
+  .addArgument(new Argument("<name...>", "what is done, one after another").choices(Object.keys(SCENARIOS)))
+  .option(
+    "--flows <count>",
+    "TCP flows that stay open, half of them idle for 90 s at a time",
+    positiveInteger,
+    200,
+  )
+  .option("--rounds <count>", "how many times to do it", positiveInteger, 1)
+  .addOption(
+    new Option("--selection <selection>", "who picks gateways")
+      .choices(Object.keys(SELECTIONS))
+      .default("both"),
+  )
+  .option("--json", "print the report as JSON, with all rounds")
+  .addHelpText("after", () => {
+    const width = Math.max(...Object.keys(SCENARIOS).map((name) => name.length));
+    const lines = Object.entries(SCENARIOS).map(
+      ([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`,
+    );
+    return `\nNames:\n${lines.join("\n")}`;
+  })
+  .action(async (names: readonly string[], options: Options) => {
+    const measurement = await measure(names, options);
+    console.log(options.json ? JSON.stringify(measurement, undefined, 2) : formatMeasurement(measurement));
+    if (!isAllKept(measurement)) process.exitCode = 1;
+  });
+
+function positiveInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError("not a positive whole number");
+  return value;
+}
+
+async function measure(names: readonly string[], options: Options): Promise<Measurement> {
+  const { flows, selection } = options;
+  const [commit, machine] = await Promise.all([commitOfCheckout(), describeMachine()]);
+  const reports: Report[] = [];
+  await withChaosCluster(async (cluster, kubectl) => {
+    for (const each of SELECTIONS[selection]) {
+      await withGround(cluster, kubectl, each, async (ground) => {
+        for (const name of names) reports.push(await reportOn(ground, name, options));
+      });
+    }
+  });
+  const setup =
+    `3 nodes, a gateway on each, sessionAffinity None; clients on 2 nodes, with ${flows} TCP flows and 4 UDP flows together, ` +
+    "IPv4 and IPv6, and 10 new connections per second from each to each of 2 addresses";
+  return { commit, machine, setup, reports };
+}
+
+async function reportOn(ground: Ground, name: string, { flows, rounds }: Options): Promise<Report> {
+  const scenario = SCENARIOS[name] as Scenario;
+  const measured: Round[] = [];
+  for (let round = 1; round <= rounds; round += 1) {
+    progress(`${name}, ${ground.selection} selection: round ${round} of ${rounds}`);
+    measured.push(await measureRound(ground, scenario, flows));
+  }
+  const { summary, expected } = scenario;
+  return { chaos: name, summary, selection: ground.selection, expected, rounds: measured };
+}
+
+await runCommand(program);

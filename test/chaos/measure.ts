@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
+import { progress } from "../bench/progress.ts";
+import { Internet } from "../e2e/kit/internet.ts";
+import { type Ground, untilWhole } from "./ground.ts";
+import { LoadClient } from "./load-client.ts";
+import type { LoadReport } from "./load-report.ts";
+import { type Round, roundOf } from "./round.ts";
+import type { Scenario, Scene } from "./scenarios.ts";
+
+/** Flows are opened all at once: a while later nodes are about their ordinary work. */
+const SETTLE_MS = 10_000;
+
+/**
+ * Measures one round of a scenario.
+ *
+ * @param flows how many TCP flows all clients keep open together: half of them IPv4, and half of either idle
+ * @throws ToolError `nothing-measured` when the gateway has no flow
+ */
+export async function measureRound(ground: Ground, scenario: Scenario, flows: number): Promise<Round> {
+  const { cluster, clients } = ground;
+  const victim = await untilWhole(ground);
+  const { wide } = cluster.plan.internet;
+  const targets = [wide.ipv4, wide.ipv6];
+  const each = Math.ceil(flows / clients.length / targets.length);
+  const idle = Math.floor(each / 2);
+  const loads: LoadClient[] = [];
+  const scene: Scene = {
+    ...{ ground, victim, node: cluster.node(victim.node) },
+    mark: async () => void (await Promise.all(loads.map((load) => load.mark()))),
+  };
+  const internet = new Internet({ ...cluster.plan.internet, inside: cluster.insideInternet });
+  let reports: LoadReport[] = [];
+  try {
+    const leaks = await internet.packetsFrom(clients, async () => {
+      const options = { targets, busy: each - idle, idle };
+      const starting = clients.map((pod) => LoadClient.start(cluster.node(pod.node), pod, options));
+      loads.push(...(await Promise.all(starting)));
+      await sleep(SETTLE_MS);
+      progress(scenario.summary);
+      await scenario.act(scene);
+      await sleep(scenario.lastsMs);
+      reports = await Promise.all(loads.map((load) => load.stop()));
+    });
+    const leaked = leaks.reduce((sum, count) => sum + count, 0);
+    const round = roundOf(reports, [victim.ipv4, victim.ipv6], leaked);
+    if (round.ofVictim > 0) return round;
+    throw new ToolError("nothing-measured", `no flow uses gateway ${victim.name}: use more flows`);
+  } finally {
+    for (const load of loads) load.kill();
+    await scenario.undo?.(scene);
+  }
+}

@@ -1,0 +1,24 @@
+/** Where figures come from. */
+
+import { cpus, totalmem } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+import { accelerator, isEmulation } from "../bed/vm/accelerator.ts";
+import { vmKit } from "../bed/vm/kit.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/** The commit that is checked out, and whether anything differs from it. */
+export async function commitOfCheckout(): Promise<string> {
+  const git = async (...args: string[]) => (await execa("git", args, { cwd: ROOT })).stdout;
+  const commit = await git("rev-parse", "--short=12", "HEAD");
+  return (await git("status", "--porcelain")) === "" ? commit : `${commit} with changes`;
+}
+
+/** Its processors and memory, and whether it virtualizes nodes or emulates them. */
+export async function describeMachine(): Promise<string> {
+  const [processor, ...others] = cpus();
+  const gibibytes = Math.round(totalmem() / 2 ** 30);
+  const nodes = isEmulation(await accelerator(await vmKit())) ? "emulated nodes" : "virtualized nodes";
+  return `${others.length + 1} x ${processor?.model.trim()}, ${gibibytes} GiB, ${nodes}`;
+}

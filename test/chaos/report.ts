@@ -1,0 +1,85 @@
+import { aligned } from "@egress-nat/tools/system/table";
+import { z } from "zod";
+import { downtimeQuantile, Expected, isKept, verdicts } from "./expected.ts";
+import { Round } from "./round.ts";
+
+/** What a scenario came to, with one selection. */
+export const Report = z.object({
+  chaos: z.string(),
+  /** What was done. */
+  summary: z.string(),
+  selection: z.enum(["Agent", "Service"]),
+  expected: Expected,
+  rounds: z.array(Round).min(1),
+});
+export type Report = z.infer<typeof Report>;
+
+/** What one command has measured; `--json` prints it, and docs/slo.md is made of it. */
+export const Measurement = z.object({
+  commit: z.string(),
+  machine: z.string(),
+  setup: z.string(),
+  reports: z.array(Report).min(1),
+});
+export type Measurement = z.infer<typeof Measurement>;
+
+/** Service selection has nothing to keep: its figures say what it is. */
+export function verdictsOf({ selection, expected, rounds }: Report) {
+  return selection === "Agent" ? verdicts(expected, rounds) : [];
+}
+
+export function isAllKept({ reports }: Measurement): boolean {
+  return reports.flatMap(verdictsOf).every(isKept);
+}
+
+/** Names of the figures. */
+export const HEADER = [
+  ...["chaos", "selection", "rounds", "downtime p50", "p99", "max", "surviving", "reset", "broken"],
+  ...["of others", "slowest reset", "failed new", "leaked", "longest gap", "longest stall"],
+];
+
+/** Figures of a report: counts are sums over its rounds, times are milliseconds. */
+export function figuresOf({ chaos, selection, rounds }: Report): string[] {
+  const total = (count: (round: Round) => number) => rounds.reduce((sum, round) => sum + count(round), 0);
+  const longest = (time: (round: Round) => number) => Math.max(...rounds.map(time));
+  const resets = rounds.flatMap(({ slowestResetMs = [] }) => slowestResetMs);
+  return [
+    ...[chaos, selection, rounds.length, downtimeQuantile(rounds, 0.5), downtimeQuantile(rounds, 0.99)],
+    longest((round) => round.downtimeMs),
+    ...[total((round) => round.surviving), total((round) => round.reset), total((round) => round.broken)],
+    total((round) => round.lostOfOthers),
+    resets.length === 0 ? "-" : Math.max(...resets),
+    `${total((round) => round.failedConnections)} of ${total((round) => round.attempts)}`,
+    total((round) => round.leaked),
+    ...[longest((round) => round.longestGapMs), longest((round) => round.longestStallMs)],
+  ].map(String);
+}
+
+/** The report for people. */
+export function formatMeasurement({ setup, machine, commit, reports }: Measurement): string {
+  const lines = reports.flatMap((report) =>
+    verdictsOf(report).map((verdict) => {
+      const { name, value, atMost } = verdict;
+      const note = isKept(verdict) ? "kept" : "MISSED";
+      return [report.chaos, name, `${value}`, `at most ${atMost}: ${note}`];
+    }),
+  );
+  const before = reports.flatMap(({ chaos, selection, rounds }) => {
+    const [failed, lost] = [
+      rounds.reduce((sum, round) => sum + round.failedBefore, 0),
+      rounds.reduce((sum, round) => sum + round.lostBefore, 0),
+    ];
+    if (failed + lost === 0) return [];
+    return [
+      `${chaos}, ${selection}: before anything was done ${failed} new connections failed, and ${lost} flows were lost`,
+    ];
+  });
+  return [
+    setup,
+    `${machine}; commit ${commit}; times are milliseconds`,
+    "",
+    ...aligned([HEADER, ...reports.map(figuresOf)]),
+    ...(before.length === 0 ? [] : ["", ...before]),
+    ...(lines.length === 0 ? [] : ["", ...aligned(lines)]),
+  ].join("\n");
+}

@@ -1,0 +1,235 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
+import { withDependents } from "../bed/cluster/control-plane-commands.ts";
+import type { ClusterNode } from "../bed/cluster/node.ts";
+import { RELEASE } from "../bed/workload/chart.ts";
+import { processesOf, programOf } from "../bed/workload/pod-processes.ts";
+import type { Expected } from "./expected.ts";
+import { type Ground, gatewaysOf, REPLICAS } from "./ground.ts";
+import { podsOf, type RunningPod } from "./pods.ts";
+
+/** One round of a scenario. */
+export interface Scene {
+  readonly ground: Ground;
+  /** The gateway on the node without clients: what is done to one gateway or one node is done to it. */
+  readonly victim: RunningPod;
+  /** Its node. */
+  readonly node: ClusterNode;
+  /** Has the clients note the time. It is called once, right before the first thing that may be felt. */
+  readonly mark: () => Promise<void>;
+}
+
+export interface Scenario {
+  /** What is done, for people. */
+  readonly summary: string;
+  readonly act: (scene: Scene) => Promise<void>;
+  /** For how long clients go on after it, in milliseconds. */
+  readonly lastsMs: number;
+  /** Takes back what was done, after the clients have ended. */
+  readonly undo?: (scene: Scene) => Promise<void>;
+  /** With Agent selection. */
+  readonly expected: Expected;
+}
+
+const REPLACEMENT_TIMEOUT_MS = 600_000;
+/** As long as clients and gateways take at most to notice what the API does not say. */
+const LASTS_MS = 60_000;
+const OUTAGE_MS = 120_000;
+
+const NOTHING_IS_FELT: Expected = { mayReset: "none", downtimeMs: 0 };
+const OTHERS_TAKE_OVER: Expected = { mayReset: "of the gateway", downtimeMs: 1_000, resetMs: 1_500 };
+
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  rollout: {
+    summary: "the Egress's template changes, and all gateways are replaced",
+    act: async (scene) => {
+      const former = (await gatewaysOf(scene.ground)).map(({ name }) => name);
+      await scene.mark();
+      await patchEgress(scene, {
+        template: { metadata: { annotations: { "chaos/rollout": `${Date.now()}` } } },
+      });
+      await untilGateways(scene, REPLICAS, ({ name, isReady }) => isReady && !former.includes(name));
+    },
+    lastsMs: LASTS_MS,
+    expected: NOTHING_IS_FELT,
+  },
+  drain: {
+    summary: "kubectl drain of the gateway's node",
+    act: async (scene) => {
+      await scene.mark();
+      await drain(scene);
+    },
+    lastsMs: LASTS_MS,
+    undo: async ({ ground, node }) => void (await ground.kubectl.run(["uncordon", node.name])),
+    expected: NOTHING_IS_FELT,
+  },
+  "scale-in": {
+    summary: "from three gateways to one",
+    act: async (scene) => {
+      await scene.mark();
+      await patchEgress(scene, { replicas: 1 });
+      await untilGateways(scene, 1, () => true);
+    },
+    lastsMs: LASTS_MS,
+    undo: (scene) => patchEgress(scene, { replicas: REPLICAS }),
+    expected: NOTHING_IS_FELT,
+  },
+  evict: {
+    summary: "the gateway's pod is evicted",
+    act: async ({ ground, victim, mark }) => {
+      const metadata = { name: victim.name, namespace: ground.egress.namespace };
+      const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/eviction`;
+      const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata };
+      await mark();
+      await ground.kubectl.run(["create", "--raw", path, "-f", "-"], { input: JSON.stringify(eviction) });
+    },
+    lastsMs: LASTS_MS,
+    expected: NOTHING_IS_FELT,
+  },
+  "restart-program": {
+    summary: "kill -9 of the gateway's program",
+    act: async ({ victim, node, mark }) => {
+      const pids = await node.run(programOf(victim.uid));
+      await mark();
+      await node.run(`kill -KILL ${pids}`);
+    },
+    lastsMs: LASTS_MS,
+    expected: { mayReset: "none", downtimeMs: 1_000 },
+  },
+  "restart-container": {
+    summary: "all processes of the gateway's container are killed",
+    act: async ({ victim, node, mark }) => {
+      await mark();
+      await node.killContainer(victim.containerId);
+    },
+    lastsMs: LASTS_MS,
+    expected: { mayReset: "none", downtimeMs: 1_000 },
+  },
+  "kill-gateway": {
+    summary:
+      "the gateway's network is cut off, and all of its processes are killed, with that of its sandbox",
+    act: async ({ victim, node, mark }) => {
+      const pids = (await node.run(processesOf(victim.uid))).trim().split(/\s+/);
+      await mark();
+      // Killed alone they would leave a network namespace that goes on forwarding. Some end with others.
+      await node.run(
+        `nsenter --net=/proc/${pids[0]}/ns/net ip link set eth0 down && { kill -KILL ${pids.join(" ")} || true; }`,
+      );
+    },
+    lastsMs: LASTS_MS,
+    expected: OTHERS_TAKE_OVER,
+  },
+  "kill-node": {
+    summary: "the gateway's node loses its power",
+    act: async ({ node, mark }) => {
+      await mark();
+      await node.kill();
+    },
+    lastsMs: LASTS_MS,
+    undo: ({ ground, node }) => ground.cluster.startNode(node.name),
+    expected: OTHERS_TAKE_OVER,
+  },
+  partition: {
+    summary: "the gateway's node loses its network",
+    act: async ({ node, mark }) => {
+      await mark();
+      await node.disconnect();
+    },
+    lastsMs: LASTS_MS,
+    undo: ({ node }) => node.connect(),
+    expected: OTHERS_TAKE_OVER,
+  },
+  "agent-restart": {
+    summary: "kill -9 of all node agents",
+    act: (scene) => killPrograms(scene, "node-agent"),
+    lastsMs: LASTS_MS,
+    expected: NOTHING_IS_FELT,
+  },
+  "operator-kill": {
+    summary: "kill -9 of the operator",
+    act: (scene) => killPrograms(scene, "operator"),
+    lastsMs: LASTS_MS,
+    expected: NOTHING_IS_FELT,
+  },
+  "apiserver-down": {
+    summary: "no apiserver for 120 s",
+    act: async ({ ground, mark }) => {
+      const { controlPlane } = ground.cluster;
+      const components = withDependents("apiserver");
+      await mark();
+      for (const component of components) await controlPlane.kill(component);
+      await sleep(OUTAGE_MS);
+      for (const component of components) await controlPlane.start(component);
+    },
+    lastsMs: LASTS_MS,
+    expected: NOTHING_IS_FELT,
+  },
+  "etcd-restart": {
+    summary: "kill -9 of etcd, which starts again",
+    act: async ({ ground, mark }) => {
+      const { controlPlane } = ground.cluster;
+      await mark();
+      await controlPlane.kill("etcd");
+      await controlPlane.start("etcd");
+    },
+    lastsMs: LASTS_MS,
+    expected: NOTHING_IS_FELT,
+  },
+  "kube-proxy-restart": {
+    summary: "kill -9 of kube-proxy on all nodes; it starts again after a second",
+    act: async ({ ground, mark }) => {
+      await mark();
+      await Promise.all(
+        ground.cluster.nodes.map((each) => each.run(["pkill", "-KILL", "-f", "^kubernetes kube-proxy"])),
+      );
+    },
+    lastsMs: LASTS_MS,
+    expected: NOTHING_IS_FELT,
+  },
+};
+
+async function patchEgress({ ground }: Scene, spec: object): Promise<void> {
+  const { namespace, name } = ground.egress;
+  const patch = JSON.stringify({ spec });
+  await ground.kubectl.run(["patch", "egress", name, "-n", namespace, "--type=merge", "-p", patch]);
+}
+
+/** Waits until so many gateways are there, apart from those that terminate, and all of them are as they should be. */
+async function untilGateways(
+  { ground }: Scene,
+  count: number,
+  isWanted: (gateway: RunningPod) => boolean,
+): Promise<void> {
+  const areWanted = async () => {
+    const remaining = (await gatewaysOf(ground)).filter(({ isTerminating }) => !isTerminating);
+    return remaining.length === count && remaining.every(isWanted);
+  };
+  await waitUntil(areWanted, {
+    what: `${count} gateways that replace those that were there`,
+    timeoutMs: REPLACEMENT_TIMEOUT_MS,
+    intervalMs: 1_000,
+  });
+}
+
+/** kubectl waits until the last pod is gone, but the gateway stays as long as it has flows. */
+async function drain({ ground, node }: Scene): Promise<void> {
+  const flags = ["--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=30s"];
+  try {
+    await ground.kubectl.run(["drain", node.name, ...flags]);
+  } catch (error) {
+    if (!String(error).includes("global timeout reached")) throw error;
+  }
+}
+
+async function killPrograms({ ground, mark }: Scene, component: string): Promise<void> {
+  const { cluster, kubectl } = ground;
+  const pods = await podsOf(kubectl, RELEASE.namespace, `app.kubernetes.io/component=${component}`);
+  const victims = await Promise.all(
+    pods.map(async ({ uid, node }) => ({
+      node: cluster.node(node),
+      pids: await cluster.node(node).run(programOf(uid)),
+    })),
+  );
+  await mark();
+  await Promise.all(victims.map(({ node, pids }) => node.run(`kill -KILL ${pids}`)));
+}

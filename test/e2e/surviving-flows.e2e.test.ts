@@ -1,0 +1,97 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PlacedPod } from "../bed/workload/gateways.ts";
+import { egress, probePod } from "../bed/workload/manifests.ts";
+import { ProbePod } from "../bed/workload/probe-pod.ts";
+import { addressesOf } from "./kit/internet.ts";
+import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
+import { whilePaused } from "./kit/product.ts";
+import { Transfers } from "./kit/transfers.ts";
+import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl } from "./kit/world.ts";
+
+const PICKED = { namespace: INTERNET_EGRESS.namespace, name: "picked" };
+
+const object = egress(PICKED, { destinations: ["0.0.0.0/0", "::/0"], replicas: 2 });
+const pod = probePod(client("keeper", PICKED));
+
+describeOnline("the flows of a client whose gateways the agent picks", (internet) => {
+  const outside = addressesOf(internet.wide);
+  let keeper: ProbePod;
+  let transfers: Transfers;
+
+  beforeAll(async () => {
+    await kubectl.apply(object);
+    await gatewaysReady(PICKED);
+    await kubectl.apply(pod);
+    keeper = await ProbePod.ready(kubectl, NAMESPACE, "keeper");
+    transfers = await Transfers.start(internet, [keeper]);
+  });
+  afterAll(() => kubectl.delete([pod, object], { wait: false }));
+
+  test("stay when the Egress comes to have them picked by it", async () => {
+    const spec = { spec: { gatewaySelection: "Agent" } };
+    await kubectl.run([
+      "patch",
+      "egress",
+      PICKED.name,
+      "-n",
+      PICKED.namespace,
+      "--type=merge",
+      "-p",
+      JSON.stringify(spec),
+    ]);
+    const gateways = await gatewaysOf(PICKED);
+    await waitUntil(async () => (await ownGateway(gateways)) !== undefined, {
+      what: "both families of keeper's new flows to use one gateway",
+      timeoutMs: 30_000,
+      intervalMs: 500,
+    });
+    await transfers.goOn();
+  });
+
+  test("stay with a gateway whose program stands still, while new ones go to the other, and come back", async () => {
+    const gateways = await gatewaysOf(PICKED);
+    const own = await ownGateway(gateways);
+    await transfers.stop();
+    transfers = await Transfers.start(internet, [keeper]);
+    await whilePaused(PICKED.namespace, own?.name ?? "", async () => {
+      await newFlowsOf(gateways, ({ name }) => name !== own?.name);
+      await transfers.goOn();
+    });
+    await newFlowsOf(gateways, ({ name }) => name === own?.name);
+    await transfers.goOn();
+  });
+
+  test("stay with a gateway that is deleted, and new ones all go elsewhere", async () => {
+    const gateways = await gatewaysOf(PICKED);
+    const own = await ownGateway(gateways);
+    await kubectl.run(["delete", "pod", own?.name ?? "", "-n", PICKED.namespace, "--wait=false"]);
+    const others = async () => (await gatewaysOf(PICKED)).filter(({ name }) => name !== own?.name);
+    await newFlowsOf(await others(), () => true);
+    await transfers.goOn();
+    const seen = (await keeper.seenBy(outside)).flatMap(({ tcp, udp }) => [tcp, udp]);
+    expect(addressesOf(...(await others()))).toEqual(expect.arrayContaining(seen));
+    await transfers.stop();
+  });
+
+  /** The gateway that new flows of both families and protocols use; undefined where they use several. */
+  async function ownGateway(gateways: readonly PlacedPod[]): Promise<PlacedPod | undefined> {
+    const seen = new Set((await keeper.seenBy(outside)).flatMap(({ tcp, udp }) => [tcp, udp]));
+    return gateways.find((gateway) => [...seen].every((address) => addressesOf(gateway).includes(address)));
+  }
+
+  async function newFlowsOf(
+    gateways: readonly PlacedPod[],
+    isWanted: (gateway: PlacedPod) => boolean,
+  ): Promise<void> {
+    const isSo = async () => {
+      const own = await ownGateway(gateways);
+      return own !== undefined && isWanted(own);
+    };
+    await waitUntil(isSo, {
+      what: "new flows of keeper to use another gateway",
+      timeoutMs: 30_000,
+      intervalMs: 500,
+    });
+  }
+});
