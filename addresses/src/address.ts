@@ -34,6 +34,8 @@ export function formatAddress(family: Family, value: bigint): string {
  * @returns undefined when it is no address ({@link isAddress})
  */
 export function canonicalAddress(text: string): string | undefined {
+  // An IPv4 address has one spelling.
+  if (familyOf(text) === "ipv4") return isAddress(text) ? text : undefined;
   const address = parseAddress(text);
   return address && formatAddress(address.family, address.value);
 }
