@@ -185,7 +185,7 @@ export const EgressSpec = z
         "Who picks the gateway of a flow. Service: the Service proxy of the node (kube-proxy), as in coil. Agent: the " +
           "node agent, which picks one gateway for each client with sessionAffinity ClientIP, and one for each flow " +
           "with None. A flow then stays with its gateway until it ends, while the gateway terminates as well, and new " +
-          "flows leave a gateway that does not answer within a second. A change of this field moves no flow.",
+          "flows leave a gateway that does not answer. A change of this field moves no flow.",
       ),
     natBackend: z
       .enum(["nftables", "iptables"])
