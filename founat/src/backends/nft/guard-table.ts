@@ -1,9 +1,10 @@
 import { FAMILIES, type Family, formatRange, type Range } from "@egress-nat/addresses";
-import type { Mark, Pin } from "../../client/mark.ts";
+import type { Mark } from "../../client/mark.ts";
 import { type ClientPolicy, REFUSAL_REASONS, type RefusalReason } from "../../client/policy.ts";
 import { LINK_GROUP } from "../../iproute/links.ts";
 import { PROBE_PREFIXES } from "../../routing/probe-addresses.ts";
 import { hex, VERSION } from "../spelling.ts";
+import { verdicts, ways } from "./guard-ways.ts";
 import { perFamily } from "./per-family.ts";
 import { chains, type NftSet, type NftTable } from "./table.ts";
 
@@ -48,80 +49,6 @@ function sets(family: Family, { families, port }: ClientPolicy): NftSet[] {
     { name: "peers", type: address, comment: "where outer packets may come from", elements: peers },
   ];
   return found.map((set) => ({ ...set, kind: "set", name: `${set.name}${VERSION[family]}` }));
-}
-
-/** Whose flows go where: what changes with the gateways is in these, and in a chain for each gateway. */
-function verdicts({ pins, choices }: ClientPolicy): NftSet[] {
-  const map = { kind: "map" } as const;
-  const beginnings = choices.map(({ link, pins }) => `${link} : goto ${begin(pins)}`);
-  return [
-    {
-      ...{ ...map, name: "pinned", type: "ifname . mark : verdict" },
-      comment: "flows that the routes lead to the link that they began on",
-      elements: pins.map(({ link, mark }) => `${link} . ${mark.value} : accept`),
-    },
-    {
-      ...{ ...map, name: "kept", type: "mark : verdict" },
-      comment: "flows that they lead to another one",
-      elements: pins.map(({ mark, number }) => `${mark.value} : goto via_${number}`),
-    },
-    {
-      ...{ ...map, name: "choices", type: "ifname : verdict" },
-      comment: "where flows begin",
-      elements: beginnings,
-    },
-    {
-      ...{ ...map, name: "choices_ahead", typeof: true, type: "fib daddr . mark oifname : verdict" },
-      comment: "where flows begin that are not routed yet",
-      elements: beginnings,
-    },
-  ];
-}
-
-function begin(pins: readonly Pin[]): string {
-  const [only, ...others] = pins;
-  return others.length === 0 ? `take_${only?.number}` : spreadName(pins);
-}
-
-/** Named for its first gateway: Egresses have no names that nft would take. */
-function spreadName([first]: readonly Pin[]): string {
-  return `spread_${first?.number}`;
-}
-
-/** What sends a flow to a gateway. Rule 1860 leads the mark of a packet to the link. */
-function ways({ pins, choices }: ClientPolicy): string {
-  const [mask = 0] = pins.map(({ mark }) => mark.mask);
-  const set = (kind: "meta" | "ct", value: number) =>
-    `${kind} mark set ${kind} mark and ${hex(~mask >>> 0)} or ${hex(value)}`;
-  const ofGateways = pins.map(
-    ({ number, mark: { value } }) => `
-    # To a gateway, whatever its routes say.
-    chain via_${number} {
-      # by its mark
-      ${set("meta", value)} accept
-    }
-
-    # A flow begins with a gateway, and stays.
-    chain take_${number} {
-      # with its mark
-      ${set("ct", value)} goto via_${number}
-    }
-  `,
-  );
-  const spread = new Map(
-    choices.filter(({ pins }) => pins.length > 1).map(({ pins }) => [spreadName(pins), pins]),
-  );
-  const ofEgresses = Array.from(spread, ([name, pins]) => {
-    const ways = pins.map(({ number }, index) => `${index} : goto take_${number}`).join(", ");
-    return `
-    # Each flow begins with any of these gateways.
-    chain ${name} {
-      # at random
-      numgen random mod ${pins.length} vmap { ${ways} }
-    }
-  `;
-  });
-  return [...ofGateways, ...ofEgresses].join("");
 }
 
 function refusals({ mask, value }: Mark): string {
