@@ -1,9 +1,17 @@
+import type { Family } from "@egress-nat/addresses";
 import { guardOf, guardRemoval } from "../backends/nft/guard.ts";
 import { type Changes, inOrder } from "../difference.ts";
-import { ipBatch, ipChanges, pinLines, routingLines } from "../iproute/batch.ts";
+import {
+  ipBatch,
+  ipChanges,
+  type Routing,
+  routingAdditions,
+  routingLines,
+  routingRemovals,
+} from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
 import type { Step } from "../kernel/step.ts";
-import { endFlows, removesPin, stalePins } from "./pins.ts";
+import { endFlows, stalePins } from "./pins.ts";
 import type { ClientPlan } from "./plan.ts";
 import { CLIENT_TABLES } from "./routes.ts";
 import type { ClientState } from "./state.ts";
@@ -28,28 +36,32 @@ export function clientChanges(plan: ClientPlan, state: FormerState, guard: Chang
   }));
   const writes = { differences: ofSysctls, steps: ofSysctls.length > 0 ? [{ sysctls }] : [] };
   const makeLinks = [...links.make, ...links.bringUp];
-  const [pins4, pins6] = [
-    pinLines("ipv4", plan, state, links.replaced),
-    pinLines("ipv6", plan, state, links.replaced),
-  ];
-  const routes4 = routingLines("ipv4", plan, state, CLIENT_TABLES, links.replaced);
-  const routes6 = [...plan.forget, ...routingLines("ipv6", plan, state, CLIENT_TABLES, links.replaced)];
-  const isUrgent = (line: string) => !removesPin(line);
-  const removals = linkRemovals(plan, state);
+  const add = (family: Family, routing: Routing) => routingAdditions(family, routing, state, links.replaced);
+  const [pins4, pins6] = [add("ipv4", plan.pinning), add("ipv6", plan.pinning)];
+  const [routes4, routes6] = [add("ipv4", plan), [...plan.forget, ...add("ipv6", plan)]];
+  const wanted = {
+    bypassRules: plan.bypassRules,
+    routes: [...plan.pinning.routes, ...plan.routes],
+    rules: [...plan.pinning.rules, ...plan.rules],
+  };
+  const old = (family: Family) => routingRemovals(family, wanted, state, CLIENT_TABLES, links.replaced);
+  const [old4, old6, oldLinks] = [old("ipv4"), old("ipv6"), linkRemovals(plan, state)];
   if (state.guard === undefined) {
-    const lines4 = ipChanges([], [...makeLinks, ...pins4, ...routes4]);
-    return inOrder(guard, lines4, writes, ipChanges(["-6"], [...pins6, ...routes6]), ipChanges([], removals));
+    const lines4 = ipChanges([], [...makeLinks, ...pins4, ...routes4, ...old4]);
+    const lines6 = ipChanges(["-6"], [...pins6, ...routes6, ...old6]);
+    return inOrder(guard, lines4, writes, lines6, ipChanges([], oldLinks));
   }
   return inOrder(
     ipChanges([], [...makeLinks, ...pins4]),
     writes,
     ipChanges(["-6"], pins6),
     guard,
-    ipChanges([], routes4.filter(isUrgent)),
-    ipChanges(["-6"], routes6.filter(isUrgent)),
+    ipChanges([], routes4),
+    ipChanges(["-6"], routes6),
+    // Before the rules of their marks go: the next look takes flows for ended whose rules are gone.
     { differences: [], steps: stalePins(plan.policy.pins, state).map(endFlows) },
-    ipChanges(["-6"], routes6.filter(removesPin)),
-    ipChanges([], [...routes4.filter(removesPin), ...removals]),
+    ipChanges(["-6"], old6),
+    ipChanges([], [...old4, ...oldLinks]),
   );
 }
 

@@ -80,7 +80,7 @@ export class Client {
         const network = await readNetwork(kernel, config.uplink);
         const plan = planClient(config, clientFacts(network, config.uplink));
         await kernel.run(clientCreation(plan, network));
-        return tunnelsOf(plan);
+        return remotesOf(plan);
       });
     } catch (err) {
       if (!isFailedCommand(err)) throw err;
@@ -150,11 +150,11 @@ export class Client {
         return undefined;
       }));
     const changes = clientChanges(plan, state, guard.changes(state.guard, listing));
-    return { ...changes, localRoutes: wideOnes(facts.mainRoutes, config), tunnels: tunnelsOf(plan) };
+    return { ...changes, localRoutes: wideOnes(facts.mainRoutes, config), tunnels: remotesOf(plan) };
   }
 }
 
-function tunnelsOf({ links }: ClientPlan): string[] {
+function remotesOf({ links }: ClientPlan): string[] {
   return links.flatMap(({ remote }) => remote ?? []);
 }
 

@@ -3,7 +3,7 @@ import type { TunnelLink } from "../iproute/links.ts";
 import { linkName } from "../iproute/links.ts";
 import type { NetworkState } from "../iproute/state.ts";
 import { markOf, marksOf } from "./mark.ts";
-import { pinNumbers, pinRoutes, pinRules, pinsOf, stalePins } from "./pins.ts";
+import { pinNumbers, pinRouting, pinsOf, stalePins } from "./pins.ts";
 
 const MASK = 0xff000000;
 
@@ -16,13 +16,11 @@ const links = Array.from({ length: 254 }, (_, index) => link(`10.244.1.${index}`
 
 /** What the kernel holds once the plan of these links is applied. */
 function kernelOf(some: readonly TunnelLink[]): NetworkState {
-  const pins = pinsOf(some, new Map(), MASK);
+  const { routes, rules } = pinRouting(pinsOf(some, new Map(), MASK), { ipv4: "10.244.1.7" });
   return {
     ...{ links: [], fouPorts: [] },
-    rules: pinRules(pins).map((rule) => ({ ...rule, protocol: 30 })),
-    routes: pins
-      .flatMap((pin) => pinRoutes(pin, "10.244.1.7"))
-      .map((route) => ({ ...route, metric: route.metric ?? 0, protocol: 30 })),
+    rules: rules.map((rule) => ({ ...rule, protocol: 30 })),
+    routes: routes.map((route) => ({ ...route, metric: route.metric ?? 0, protocol: 30 })),
   };
 }
 

@@ -1,8 +1,9 @@
+import type { Addresses } from "@egress-nat/addresses";
 import { hex } from "../backends/spelling.ts";
 import { FounatError } from "../error.ts";
+import type { Routing } from "../iproute/batch.ts";
 import { isLinkName, linkName, type TunnelLink } from "../iproute/links.ts";
 import { FOUNAT_PROTOCOL, LAST_METRIC, type Route } from "../iproute/routes.ts";
-import type { Rule } from "../iproute/rules.ts";
 import type { NetworkState } from "../iproute/state.ts";
 import type { Command } from "../kernel/step.ts";
 import { fwmark, markOf, marksOf, type Pin } from "./mark.ts";
@@ -43,11 +44,6 @@ export function pinNumbers({ links, rules, routes }: NetworkState): PinNumbers {
     }
   }
   return known;
-}
-
-/** Whether a line of `ip -batch` takes away what leads a mark: only once no flow has it. */
-export function removesPin(line: string): boolean {
-  return line.startsWith(`rule del pref ${PREFERENCE} `) || / del .* table 118[0-9]{3} /.test(line);
 }
 
 /** Marks that the kernel leads to links of nobody any more. */
@@ -99,23 +95,30 @@ function numbersFor(link: string, available: number): number[] {
   return Array.from({ length: available }, (_, index) => ((first + index) % available) + 1);
 }
 
-/** Looked at before all that leads elsewhere. */
-export function pinRules(pins: readonly Pin[]): Rule[] {
-  return pins.map(({ family, mark, number }) => ({
-    family,
-    preference: PREFERENCE,
-    selector: fwmark(mark),
-    action: `lookup ${tableOf(number)}`,
-  }));
+/**
+ * What leads marks to their links, before all that leads elsewhere.
+ *
+ * @param addresses the client's own
+ */
+export function pinRouting(pins: readonly Pin[], addresses: Addresses): Routing {
+  return {
+    bypassRules: [],
+    routes: pins.flatMap((pin) => pinRoutes(pin, addresses[pin.family])),
+    rules: pins.map(({ family, mark, number }) => ({
+      family,
+      preference: PREFERENCE,
+      selector: fwmark(mark),
+      action: `lookup ${tableOf(number)}`,
+    })),
+  };
 }
 
-/** @param source the client's own address of the family */
-export function pinRoutes({ family, link, number }: Pin, source: string): Route[] {
+function pinRoutes({ family, link, number }: Pin, source: string | undefined): Route[] {
   const way = { family, table: tableOf(number), destination: family === "ipv4" ? "0.0.0.0/0" : "::/0" };
   return [
     // For when the link is gone: no other route may take over.
     { ...way, type: "unreachable", metric: LAST_METRIC },
-    { ...way, type: "unicast", device: link, source },
+    { ...way, type: "unicast", device: link, ...(source !== undefined && { source }) },
   ];
 }
 

@@ -6,7 +6,7 @@ import { carriersOf, decide } from "../routing/coverage.ts";
 import { probeAddress } from "../routing/probe-addresses.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { markOfReplies } from "./mark.ts";
-import { type PinNumbers, pinsOf } from "./pins.ts";
+import { type PinNumbers, pinRouting, pinsOf } from "./pins.ts";
 import { type ClientPolicy, choicesAmong, type FamilyCoverage, familyPolicy } from "./policy.ts";
 import { clientRouting, type Probe } from "./routes.ts";
 import { clientSysctls, type Sysctl } from "./sysctls.ts";
@@ -30,6 +30,8 @@ export interface ClientFacts {
 /** All that a client's network namespace holds for its Egresses. */
 export interface ClientPlan extends Routing, Tunnels {
   readonly policy: ClientPolicy;
+  /** What leads marks to links: without effect while no packet has any. */
+  readonly pinning: Routing;
   /** Lines for `ip -6 -batch` that take away what is not trusted, before any other of IPv6. */
   readonly forget: readonly string[];
   /** Those for which there are routes. */
@@ -57,7 +59,7 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
       : tunnelsOf(family, carriers).map((key) => tunnelLink(key, port, facts.uplink, local)),
   );
   const pins = pinsOf(links, facts.pins, replies.mask);
-  const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, pins, replies }));
+  const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, replies }));
   const links4 = links.filter(({ family }) => family === "ipv4").map(linkName);
   return {
     policy: {
@@ -68,8 +70,7 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
     fouPorts: routed.flatMap(({ family, local }) => (local === undefined ? [] : [{ family, port }])),
     links,
     forget: facts.forget,
-    pinRoutes: routing.flatMap(({ pinRoutes = [] }) => pinRoutes),
-    pinRules: routing.flatMap(({ pinRules = [] }) => pinRules),
+    pinning: pinRouting(pins, facts.uplink.addresses),
     bypassRules: routing.flatMap(({ bypassRules }) => bypassRules),
     routes: routing.flatMap(({ routes }) => routes),
     rules: routing.flatMap(({ rules }) => rules),

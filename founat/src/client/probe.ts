@@ -51,25 +51,18 @@ export async function probeGateway(
   const number = numbers.get(pinKey(link));
   if (number === undefined) return undefined;
   const { value } = markOf(number, markOfReplies(markMask).mask);
-  const args = [
-    "-n",
-    "-q",
-    "-m",
-    `${value}`,
-    "-c",
-    "2",
-    "-i",
-    `${ECHO_SECONDS}`,
-    "-W",
-    `${ECHO_SECONDS}`,
-    target,
-  ];
-  const [output = ""] = await kernel.run([{ file: "ping", args, mayFail: true }]);
-  // Without an output it could not be run, which says nothing.
-  return output === "" ? undefined : ANSWERED.test(output);
+  return ping(kernel, `-m ${value} -c 2 -i ${ECHO_SECONDS} -W ${ECHO_SECONDS} ${target}`);
 }
 
-const ANSWERED = / [1-9]\d* received/;
+/**
+ * @param words options of ping(8), and whom to ask
+ * @returns whether there was an answer; undefined where it could not be run, which says nothing
+ */
+async function ping(kernel: Pick<Kernel, "run">, words: string): Promise<boolean | undefined> {
+  const args = ["-n", "-q", ...words.split(" ")];
+  const [output = ""] = await kernel.run([{ file: "ping", args, mayFail: true }]);
+  return output === "" ? undefined : / [1-9]\d* received/.test(output);
+}
 
 /** Sends echo requests through each tunnel until one is answered. */
 export async function probeTunnels(
@@ -97,12 +90,8 @@ async function send(
   { egress: { name: egress }, family, address }: Probe,
   seconds: number,
 ): Promise<SilentTunnel | undefined> {
-  const args = ["-n", "-q", "-c", "1", "-i", "0.2", "-w", String(seconds), address];
-  const [output = ""] = await kernel.run([{ file: "ping", args, mayFail: true }]);
-  if (ANSWERED.test(output)) return undefined;
-  return {
-    egress,
-    family,
-    reason: output === "" ? "ping could not be run" : `no answer within ${seconds} s`,
-  };
+  const answered = await ping(kernel, `-c 1 -i 0.2 -w ${seconds} ${address}`);
+  if (answered) return undefined;
+  const reason = answered === undefined ? "ping could not be run" : `no answer within ${seconds} s`;
+  return { egress, family, reason };
 }

@@ -7,8 +7,8 @@ import { MAIN_TABLE } from "../iproute/state.ts";
 import { PRIVATE_RANGES, prefixesOf } from "../routing/cidr.ts";
 import { normalizeCidrs, visitNested } from "../routing/nesting.ts";
 import type { ClientEgress } from "./config.ts";
-import { fwmark, type Mark, type Pin } from "./mark.ts";
-import { PIN_TABLES, pinRoutes, pinRules } from "./pins.ts";
+import { fwmark, type Mark } from "./mark.ts";
+import { PIN_TABLES } from "./pins.ts";
 import type { FamilyCoverage } from "./policy.ts";
 import { gatewaysOf, tunnelOf } from "./tunnels.ts";
 
@@ -47,21 +47,17 @@ type Way = Pick<Route, "family" | "table" | "destination">;
 /** What the routing of a client serves besides destinations. */
 interface Marked {
   readonly probes: readonly Probe[];
-  readonly pins: readonly Pin[];
   /** On replies to inbound flows. */
   readonly replies: Mark;
 }
 
 /** The policy routing of one family. */
-export function clientRouting(coverage: FamilyCoverage, { probes, pins, replies }: Marked): Routing {
-  const { family, local } = coverage;
+export function clientRouting(coverage: FamilyCoverage, { probes, replies }: Marked): Routing {
+  const { family } = coverage;
   const probed = probes.filter((probe) => probe.family === family).flatMap(probeRoutes);
-  const pinned = pins.filter((pin) => pin.family === family);
   const narrow = tableRoutes(coverage, "narrow");
   const wide = tableRoutes(coverage, "wide");
   return {
-    pinRoutes: local === undefined ? [] : pinned.flatMap((pin) => pinRoutes(pin, local)),
-    pinRules: pinRules(pinned),
     bypassRules: bypassRules(coverage, replies, wide.length > 0),
     routes: [...probed, ...narrow, ...wide],
     rules: [

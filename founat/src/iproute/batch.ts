@@ -7,10 +7,6 @@ import type { NetworkState } from "./state.ts";
 
 /** The policy routing that is wanted. */
 export interface Routing {
-  /** Routes that nothing but `pinRules` leads to. */
-  readonly pinRoutes?: readonly Route[];
-  /** Rules for marks that no packet has yet. */
-  readonly pinRules?: readonly Rule[];
   /** Rules that keep packets away from `routes`. */
   readonly bypassRules: readonly Rule[];
   /** In the order in which they may become effective. */
@@ -22,23 +18,9 @@ export interface Routing {
 // Of what is taken away, what sends packets into tunnels goes first.
 const REMOVAL_ORDER = ["unicast", "unreachable", "throw", "local"];
 
-/** The lines for `ip -batch` that add what leads marks nobody has yet: what gives them may follow. */
-export function pinLines(
-  family: Family,
-  { pinRoutes = [], pinRules = [] }: Routing,
-  state: NetworkState,
-  replacedLinks: ReadonlySet<string>,
-): string[] {
-  const ofFamily = (item: { readonly family: Family }) => item.family === family;
-  return [
-    ...missingRoutes(pinRoutes.filter(ofFamily), state, replacedLinks).map(replaceRouteCommand),
-    ...missingRules(pinRules.filter(ofFamily), state).map(addRuleCommand),
-  ];
-}
-
 /**
- * The lines for `ip -batch` that make one family's rules, and its routes in `tables`, the wanted ones, after
- * {@link pinLines}. New before old, and what keeps packets away from the tunnels before what sends them there.
+ * The lines for `ip -batch` that make one family's rules, and its routes in `tables`, the wanted ones. New before old,
+ * and what keeps packets away from the tunnels before what sends them there.
  *
  * @param replacedLinks links whose routes the kernel has dropped by then
  */
@@ -49,22 +31,54 @@ export function routingLines(
   tables: readonly number[],
   replacedLinks: ReadonlySet<string>,
 ): string[] {
-  const ofFamily = (item: { readonly family: Family }) => item.family === family;
-  const bypassRules = wanted.bypassRules.filter(ofFamily);
-  const rules = wanted.rules.filter(ofFamily);
-  const routes = wanted.routes.filter(ofFamily);
-  const { pinRoutes = [], pinRules = [] } = wanted;
-  const oldRules = staleRules([...pinRules, ...bypassRules, ...rules], state).filter(ofFamily);
-  const oldRoutes = staleRoutes([...pinRoutes, ...routes], state, tables, replacedLinks).filter(ofFamily);
+  return [
+    ...routingAdditions(family, wanted, state, replacedLinks),
+    ...routingRemovals(family, wanted, state, tables, replacedLinks),
+  ];
+}
+
+/** The first part of {@link routingLines}. */
+export function routingAdditions(
+  family: Family,
+  wanted: Routing,
+  state: NetworkState,
+  replacedLinks: ReadonlySet<string>,
+): string[] {
+  const { bypassRules, routes, rules } = ofFamily(family, wanted);
   return [
     ...missingRules(bypassRules, state).map(addRuleCommand),
     ...missingRoutes(routes, state, replacedLinks).map(replaceRouteCommand),
     ...missingRules(rules, state).map(addRuleCommand),
+  ];
+}
+
+/** The second part of {@link routingLines}. */
+export function routingRemovals(
+  family: Family,
+  wanted: Routing,
+  state: NetworkState,
+  tables: readonly number[],
+  replacedLinks: ReadonlySet<string>,
+): string[] {
+  const { bypassRules, routes, rules } = ofFamily(family, wanted);
+  const isOfFamily = (item: { readonly family: Family }) => item.family === family;
+  const oldRules = staleRules([...bypassRules, ...rules], state).filter(isOfFamily);
+  const oldRoutes = staleRoutes(routes, state, tables, replacedLinks).filter(isOfFamily);
+  return [
     ...oldRules.sort((a, b) => b.preference - a.preference).map(deleteRuleCommand),
     ...oldRoutes
       .sort((a, b) => REMOVAL_ORDER.indexOf(a.type) - REMOVAL_ORDER.indexOf(b.type))
       .map(deleteRouteCommand),
   ];
+}
+
+function ofFamily(family: Family, { bypassRules, routes, rules }: Routing): Routing {
+  const isOfFamily = (item: { readonly family: Family }) => item.family === family;
+  return {
+    bypassRules: bypassRules.filter(isOfFamily),
+    routes: routes.filter(isOfFamily),
+    rules: rules.filter(isOfFamily),
+  };
 }
 
 /**
