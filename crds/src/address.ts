@@ -1,6 +1,13 @@
 /** IP addresses and CIDRs as the API accepts them. */
 
-import { containsPrefix, isMapped, parseAddress, parseCidr } from "@egress-nat/addresses";
+import {
+  containsPrefix,
+  familyOf,
+  isAddress,
+  isMapped,
+  parseAddress,
+  parseCidr,
+} from "@egress-nat/addresses";
 import { z } from "zod";
 import { withRules } from "./rule.ts";
 
@@ -30,6 +37,7 @@ export function containsCidr(outer: string, inner: string): boolean {
 
 /** What {@link Address} accepts: ten thousand addresses should not go through zod. */
 export function isApiAddress(text: string): boolean {
+  if (familyOf(text) === "ipv4") return isAddress(text);
   const address = parseAddress(text);
   return address !== undefined && !isMapped(address);
 }

@@ -23,12 +23,12 @@ export function clientsOf(slices: readonly GatewaySlice[], mayUse: (namespace: s
       if (holder === undefined || isLater(entry, holder)) holders.set(address, entry);
     }
   }
+  const isContested = claims > holders.size;
   const clients = new Map<string, GatewayClient>();
   for (const entry of entries) {
     const { id, namespace, addresses } = entry;
     if (!mayUse(namespace)) continue;
-    const isHolder = (address: string) => holders.get(address)?.id === id;
-    const held = claims === holders.size ? addresses : addresses.filter(isHolder);
+    const held = isContested ? addresses.filter((address) => holders.get(address)?.id === id) : addresses;
     if (held.length > 0) clients.set(id, held.length === addresses.length ? entry : { id, addresses: held });
   }
   return clients;

@@ -1,4 +1,3 @@
-import { isIPv4 } from "node:net";
 import { canonicalAddress } from "@egress-nat/addresses";
 import { EgressClientSlice, isApiAddress, ObjectHead, SliceClient } from "@egress-nat/crds";
 import type { Logger } from "@egress-nat/program";
@@ -41,7 +40,7 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
   clients.forEach((client, index) => {
     if (isEntry(client)) {
       const { uid, namespace, addedAt } = client;
-      const addresses = client.addresses.map(canonical);
+      const addresses = client.addresses.map((address) => canonicalAddress(address) ?? address);
       entries.push({ id: `${metadata.uid}/${uid}`, namespace, addresses, addedAt });
       return;
     }
@@ -70,11 +69,6 @@ function isEntry(
     typeof addedAt === "string" &&
     Array.isArray(addresses) &&
     addresses.length > 0 &&
-    addresses.every((address) => typeof address === "string" && (isIPv4(address) || isApiAddress(address)))
+    addresses.every((address) => typeof address === "string" && isApiAddress(address))
   );
-}
-
-/** Node's own code knows most of ten thousand addresses sooner; those of IPv4 have one spelling. */
-function canonical(address: string): string {
-  return isIPv4(address) ? address : (canonicalAddress(address) ?? address);
 }
