@@ -1,10 +1,9 @@
 /** Where scenarios take place: a cluster of three nodes, an Egress with three gateways, and clients on two of the nodes. */
 
 import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
-import { imageTarballs } from "@egress-nat/tools/images";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import type { Cluster } from "../bed/cluster/cluster.ts";
-import { upCluster } from "../bed/cluster/up.ts";
+import { upOwned } from "../bed/cluster/one-node.ts";
 import { netnsPath } from "../bed/system/network-namespace.ts";
 import { BackgroundProcess } from "../bed/system/process.ts";
 import { RELEASE } from "../bed/workload/chart.ts";
@@ -38,17 +37,7 @@ export interface Ground {
 /** Brings up the cluster, with the server of load/serve.go in its internet, and takes it away again. */
 export function withChaosCluster<T>(work: (cluster: Cluster, kubectl: Kubectl) => Promise<T>): Promise<T> {
   progress("a cluster of three nodes comes up, with the chart installed");
-  const up = () =>
-    upCluster({
-      name: CLUSTER,
-      nodes: 3,
-      ranges: "private",
-      proxyMode: "nftables",
-      kubernetes: "newest",
-      lifetime: "owner",
-      images: imageTarballs,
-      renderer: "silent",
-    });
+  const up = () => upOwned(CLUSTER, 3);
   return withClusterOf(CLUSTER, up, async (cluster, kubectl) => {
     await cluster.loadImages([await loadImage()]);
     const { internet, folder } = cluster.plan;
