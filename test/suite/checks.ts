@@ -22,6 +22,7 @@ export async function runChecks(
   { root, signal, amongOthers }: Pick<StageContext, "root" | "signal" | "amongOthers">,
 ): Promise<Tally> {
   const complaints: string[] = [];
+  const failures: string[] = [];
   const tasks = new Listr(
     checks.map(({ title, command }) => ({
       title,
@@ -35,6 +36,7 @@ export async function runChecks(
           reject: false,
         });
         if (!result.failed) return;
+        failures.push(title);
         complaints.push(`--- ${title}: ${command.join(" ")}\n${result.all || result.message}`);
         throw new Error(`${title} failed`);
       },
@@ -51,5 +53,5 @@ export async function runChecks(
   );
   await tasks.run();
   for (const complaint of complaints) console.error(`\n${complaint}`);
-  return { passed: checks.length - complaints.length, failed: complaints.length, skipped: 0 };
+  return { passed: checks.length - failures.length, failures, skipped: 0 };
 }

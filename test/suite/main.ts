@@ -3,7 +3,7 @@ import { Argument, program } from "commander";
 import type { Plan, Stage, StageContext } from "./stage.ts";
 import { NIGHTLY_STAGES, STAGES } from "./stages.ts";
 import { type StageResult, summary } from "./summary.ts";
-import type { Tally } from "./tally.ts";
+import { failure, type Tally } from "./tally.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -52,7 +52,7 @@ Examples:
     const results = await runPlan(plan, filters, options.fix);
     console.log(`\n${summary(results)}`);
     const complete = results.length === plan.flat().length;
-    process.exitCode = complete && results.every(({ tally }) => tally.failed === 0) ? 0 : 1;
+    process.exitCode = complete && results.every(({ tally }) => tally.failures.length === 0) ? 0 : 1;
   });
 
 await program.parseAsync();
@@ -93,7 +93,7 @@ async function runStage({ name, run }: Stage, context: StageContext): Promise<St
   const startedAt = performance.now();
   const tally = await run(context).catch((error: unknown): Tally => {
     console.error(`${name} broke off:`, error);
-    return { passed: 0, failed: 1, skipped: 0 };
+    return failure(`it broke off: ${error}`);
   });
   return { name, tally, elapsedMs: performance.now() - startedAt };
 }

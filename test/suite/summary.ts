@@ -9,16 +9,24 @@ export interface StageResult {
   readonly elapsedMs: number;
 }
 
-/** The table of all stages and, as its last line, the figures of the whole run. */
+/** What has failed, the table of all stages and, as its last line, the figures of the whole run. */
 export function summary(results: readonly StageResult[]): string {
   const rows = results.map(({ name, tally, elapsedMs }) => [
-    tally.failed === 0 ? "ok" : "FAILED",
+    tally.failures.length === 0 ? "ok" : "FAILED",
     name,
     `${tally.passed} passed`,
-    `${tally.failed} failed`,
+    `${tally.failures.length} failed`,
     tally.skipped === 0 ? "" : `${tally.skipped} skipped`,
     prettyMilliseconds(elapsedMs),
   ]);
   const total = sum(results.map(({ tally }) => tally));
-  return [...aligned(rows), "", `${total.passed} passed, ${total.failed} failed`].join("\n");
+  const failures = results.flatMap(({ name, tally }) =>
+    tally.failures.map((failure) => `${name} failed: ${failure}`),
+  );
+  return [
+    ...(failures.length > 0 ? [...failures, ""] : []),
+    ...aligned(rows),
+    "",
+    `${total.passed} passed, ${failures.length} failed`,
+  ].join("\n");
 }

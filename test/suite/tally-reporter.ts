@@ -1,10 +1,20 @@
+import type { SerializedError } from "vitest";
 import type { Reporter, TestModule } from "vitest/node";
 import { atLeastOne, sum, type Tally } from "./tally.ts";
 
+/** As much of a test as is told here. */
+interface CountedTest {
+  readonly fullName: string;
+  readonly result: () => { readonly errors?: readonly { readonly message: string }[] | undefined };
+}
+
 /** As much of a file of tests as is counted here. */
 export interface CountedModule {
+  readonly relativeModuleId: string;
   readonly ok: TestModule["ok"];
-  readonly children: { readonly allTests: (state: "passed" | "failed" | "skipped") => Iterable<unknown> };
+  readonly children: {
+    readonly allTests: (state: "passed" | "failed" | "skipped") => Iterable<CountedTest>;
+  };
 }
 
 /**
@@ -13,8 +23,8 @@ export interface CountedModule {
  * @public by its path
  */
 export default class TallyReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
-    process.send?.(tallyOf(modules, unhandledErrors.length));
+  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
+    process.send?.(tallyOf(modules, unhandledErrors));
   }
 }
 
@@ -24,17 +34,36 @@ export default class TallyReporter implements Reporter {
  * Of a file that does not load, a hook that throws and an unhandled error no test tells. Each such file counts as one
  * failure here, and so do errors when nothing else has failed.
  */
-export function tallyOf(modules: readonly CountedModule[], unhandledErrors: number): Tally {
-  const count = (module: CountedModule, state: "passed" | "failed" | "skipped") =>
-    [...module.children.allTests(state)].length;
-  const tallies = modules.map((module) => {
-    const failed = count(module, "failed");
-    return {
+export function tallyOf(
+  modules: readonly CountedModule[],
+  unhandledErrors: readonly { readonly message: string }[],
+): Tally {
+  const count = ({ children }: CountedModule, state: "passed" | "skipped") =>
+    [...children.allTests(state)].length;
+  const tally = sum(
+    modules.map((module) => ({
       passed: count(module, "passed"),
-      failed: failed === 0 && !module.ok() ? 1 : failed,
+      failures: failuresOf(module),
       skipped: count(module, "skipped"),
-    };
+    })),
+  );
+  const [error] = unhandledErrors;
+  const isUntold = tally.failures.length === 0 && error !== undefined;
+  return atLeastOne(
+    isUntold ? { ...tally, failures: [`outside of tests: ${firstLine(error.message)}`] } : tally,
+  );
+}
+
+function failuresOf(module: CountedModule): string[] {
+  const file = module.relativeModuleId;
+  const failed = [...module.children.allTests("failed")].map((test) => {
+    const [error] = test.result().errors ?? [];
+    return `${file} > ${test.fullName}: ${firstLine(error?.message ?? "")}`;
   });
-  const tally = sum(tallies);
-  return atLeastOne(tally.failed === 0 && unhandledErrors > 0 ? { ...tally, failed: 1 } : tally);
+  if (failed.length > 0 || module.ok()) return failed;
+  return [`${file}: the file does not load, or one of its hooks has failed`];
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0] ?? "";
 }

@@ -1,24 +1,31 @@
-/** What came of a stage: how many of its tests, or checks, passed and failed. */
+/** What came of a stage: of its tests, or checks, how many passed and which failed. */
 export interface Tally {
   readonly passed: number;
-  readonly failed: number;
+  /** A line for each, which says what it was and why. */
+  readonly failures: readonly string[];
   readonly skipped: number;
 }
 
-const NOTHING: Tally = { passed: 0, failed: 0, skipped: 0 };
+const NOTHING: Tally = { passed: 0, failures: [], skipped: 0 };
 
 export function sum(tallies: readonly Tally[]): Tally {
   return tallies.reduce(
     (total, each) => ({
       passed: total.passed + each.passed,
-      failed: total.failed + each.failed,
+      failures: [...total.failures, ...each.failures],
       skipped: total.skipped + each.skipped,
     }),
     NOTHING,
   );
 }
 
+/** Of a stage that has failed as a whole. */
+export function failure(reason: string): Tally {
+  return { ...NOTHING, failures: [reason] };
+}
+
 /** A stage that executed nothing says nothing about the product: it has failed. */
 export function atLeastOne(tally: Tally): Tally {
-  return tally.passed + tally.failed > 0 ? tally : { ...tally, failed: 1 };
+  const executed = tally.passed + tally.failures.length;
+  return executed > 0 ? tally : { ...tally, failures: ["no test was executed"] };
 }

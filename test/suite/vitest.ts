@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { execa } from "execa";
-import type { Tally } from "./tally.ts";
+import { failure, type Tally } from "./tally.ts";
 
 const TALLY_REPORTER = join(import.meta.dirname, "tally-reporter.ts");
 
@@ -50,7 +50,7 @@ export async function runVitest(run: VitestRun, root: string, signal: AbortSigna
       reject: false,
     },
   );
-  const [tally = { passed: 0, failed: 1, skipped: 0 }] = ipcOutput as unknown as readonly Tally[];
+  const [tally = failure("vitest has ended before its tests")] = ipcOutput as unknown as readonly Tally[];
   return tally;
 }
 

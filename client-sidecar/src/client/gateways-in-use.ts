@@ -3,7 +3,6 @@
 import type { WatchedGateway } from "../gateways/heartbeats.ts";
 import type { EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
-import { clientConfig } from "./configuration.ts";
 import type { PodNetworks } from "./networks.ts";
 import type { ClientRegistry } from "./registry.ts";
 
@@ -36,15 +35,8 @@ export function gatewaysInUse(
  * @returns whether any was answered; undefined where none has a tunnel to it
  */
 export async function probeGateway(
-  {
-    registry,
-    view,
-    networks,
-  }: {
-    readonly registry: Pick<ClientRegistry, "ofEgress">;
-    readonly view: EgressView;
-    readonly networks: Pick<PodNetworks, "hasTunnel" | "probeGateway">;
-  },
+  registry: Pick<ClientRegistry, "ofEgress">,
+  networks: Pick<PodNetworks, "hasTunnel" | "probeGateway">,
   { egress, addresses }: WatchedGateway,
 ): Promise<boolean | undefined> {
   const clients = registry
@@ -55,12 +47,9 @@ export async function probeGateway(
   const elsewhere = others.filter(({ pod }) => pod.namespace !== first.pod.namespace);
   const asking = [first, ...elsewhere, ...others].slice(0, MAX_ASKING);
   const answers = await Promise.all(
-    asking.flatMap((record) => {
-      const config = clientConfig(record, view);
-      return addresses.map((address) =>
-        networks.probeGateway(record.netns, config, address).catch(() => undefined),
-      );
-    }),
+    asking.flatMap(({ netns }) =>
+      addresses.map((address) => networks.probeGateway(netns, address).catch(() => undefined)),
+    ),
   );
   if (answers.includes(true)) return true;
   return answers.includes(false) ? false : undefined;

@@ -11,11 +11,16 @@ import type {
 
 export type PodNetworkWatchOptions = Omit<NetnsWatchOptions, "sysctlRoot">;
 
+/** What a look at a namespace led to. */
+export type Look = Pick<Repair, "differences" | "localRoutes">;
+
 export interface PodNetworks {
   /** As {@link apply}, sooner where the namespace was made just now. */
   setUp(netns: string, config: ClientConfig): Promise<unknown>;
   /** Brings a client's namespace to what the configuration says, by a diff. */
-  apply(netns: string, config: ClientConfig): Promise<Repair>;
+  apply(netns: string, config: ClientConfig): Promise<Look>;
+  /** Leads flows where the configuration says, sooner than {@link apply}, which has to follow. */
+  steer(netns: string, config: ClientConfig): Promise<void>;
   /** @returns what differs, in words */
   check(netns: string, config: ClientConfig): Promise<readonly string[]>;
   /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */
@@ -27,7 +32,7 @@ export interface PodNetworks {
    *
    * @returns whether any came back; undefined where the client has no tunnel to it
    */
-  probeGateway(netns: string, config: ClientConfig, address: string): Promise<boolean | undefined>;
+  probeGateway(netns: string, address: string): Promise<boolean | undefined>;
   /**
    * Takes all that is ours out of a namespace that is nobody's.
    *

@@ -16,7 +16,7 @@ import {
 /** How often each gateway is asked, and how long an answer is waited for. */
 const BEAT_MS = 200;
 
-/** A round that took longer was not the gateways' doing: this process, or the node, has stood still. */
+/** Where nobody is heard in a round that took longer, this process, or the node, may have stood still. */
 const STALL_MS = 2 * BEAT_MS;
 
 /** Before a tunnel is asked again of which nothing is urgent to know. */
@@ -90,9 +90,10 @@ export class Heartbeats {
     const startedAt = this.#clock.now();
     const answers = await Promise.all(gateways.map((gateway) => this.#beat(gateway)));
     const hasStalled = this.#clock.now() - startedAt > STALL_MS;
+    const isDeaf = hasStalled && !answers.includes(true);
     gateways.forEach((gateway, index) => {
       const answered = answers[index] ?? false;
-      if (answered || !hasStalled) this.#learn(gateway, (heard) => afterBeat(heard, answered));
+      if (!isDeaf) this.#learn(gateway, (heard) => afterBeat(heard, answered));
       if (asksTunnel(this.#of(gateway))) void this.#probe(gateway, signal);
     });
   }

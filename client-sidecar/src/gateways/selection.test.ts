@@ -59,7 +59,26 @@ describe("with the selection of the agent", () => {
     const [owner] = picked({ gateways: [A, B] }).includes("10.244.1.1") ? [A] : [B];
     expect(picked({ gateways: [A, B] })).toEqual(owner?.addresses);
     expect(gateways.at(-1)).toEqual({ ipv4: "10.96.0.10", ipv6: "fd00:96::10", flows: "existing" });
-    expect(gateways.filter(({ flows }) => flows === "existing")).toHaveLength(3);
+    const [spare] = owner === A ? [B] : [A];
+    expect(gateways.filter(({ flows }) => flows === "spare")).toEqual([
+      { ipv4: spare.addresses[0], flows: "spare" },
+      { ipv6: spare.addresses[1], flows: "spare" },
+    ]);
+  });
+
+  test("the spare one is that with which flows begin once theirs is gone", () => {
+    for (const client of clients) {
+      const [owner] = picked({ client });
+      const spare = gatewaysOf({ client }).flatMap(({ flows, ipv4 }) =>
+        flows === "spare" ? (ipv4 ?? []) : [],
+      );
+      const rest = [A, B, C].filter(({ addresses }) => addresses[0] !== owner);
+      expect(spare).toEqual([picked({ client, gateways: rest })[0]]);
+    }
+  });
+
+  test("without affinity there is none that would be spare", () => {
+    expect(gatewaysOf({ affinity: "None" }).some(({ flows }) => flows === "spare")).toBe(false);
   });
 
   test("clients are spread, and each stays where it is when another gateway comes or goes", () => {

@@ -20,7 +20,7 @@ export interface Selection {
 
 /**
  * Flows stay with the gateways that they began with, whoever picks them: what is picked here are the gateways of new
- * flows. One whose data path is dead keeps none.
+ * flows. One whose data path is dead keeps none. Where a client has one gateway, that which comes after it is a spare one.
  */
 export function clientGateways(selection: Selection): readonly ClientGateway[] {
   const { policy, serviceIPs, gateways } = selection;
@@ -29,14 +29,23 @@ export function clientGateways(selection: Selection): readonly ClientGateway[] {
   const service: readonly ClientGateway[] =
     serviceIPs.length > 0 ? [{ ...firstOfEach(serviceIPs), flows: "existing" }] : [];
   if (policy.gatewaySelection === "Service") {
-    const keepers = FAMILIES.flatMap((family) => keeping(family, living));
+    const keepers = FAMILIES.flatMap((family) => naming(family, living, "existing"));
     return [target(serviceIPs, gateways), ...service, ...keepers];
   }
   return [
     ...FAMILIES.flatMap((family) => {
       const picked = pick(family, living, selection);
       const others = living.filter((gateway) => !picked.includes(gateway));
-      return [...picked.map((gateway) => of(family, gateway)), ...keeping(family, others)];
+      const spare = policy.sessionAffinity === "None" ? [] : pick(family, others, selection);
+      return [
+        ...picked.map((gateway) => of(family, gateway)),
+        ...naming(family, spare, "spare"),
+        ...naming(
+          family,
+          others.filter((gateway) => !spare.includes(gateway)),
+          "existing",
+        ),
+      ];
     }),
     ...service,
   ];
@@ -63,10 +72,14 @@ function pick(
   return owner === undefined ? [] : [owner];
 }
 
-function keeping(family: Family, gateways: readonly Gateway[]): ClientGateway[] {
+function naming(
+  family: Family,
+  gateways: readonly Gateway[],
+  flows: "existing" | "spare",
+): readonly ClientGateway[] {
   return gateways.flatMap((gateway) => {
     const addresses = of(family, gateway);
-    return addresses[family] === undefined ? [] : [{ ...addresses, flows: "existing" as const }];
+    return addresses[family] === undefined ? [] : [{ ...addresses, flows }];
   });
 }
 

@@ -17,6 +17,7 @@ import type { PodNetworks } from "../client/networks.ts";
 import type { RecordPodEvent } from "../client/pod.ts";
 import { Reapplier } from "../client/reapplier.ts";
 import { ClientRegistry } from "../client/registry.ts";
+import { Steerer } from "../client/steerer.ts";
 import { Withdrawals } from "../client/withdrawals.ts";
 import { askBy, beatBy } from "../gateways/health.ts";
 import { Heartbeats } from "../gateways/heartbeats.ts";
@@ -91,8 +92,8 @@ export class Agent {
 
   /** Nothing is decided before all that it is decided by is known: an Egress not yet read is not one that is gone. */
   async #work(signal: AbortSignal): Promise<void> {
-    const { registry, reapplier, driftWatch, keeper, withdrawals, leftovers, heartbeats, reporter } =
-      this.#parts;
+    const { registry, steerer, reapplier, driftWatch, keeper, withdrawals, leftovers } = this.#parts;
+    const { heartbeats, reporter } = this.#parts;
     await this.#cache.whenKnown(signal).catch(() => undefined);
     if (signal.aborted) return;
     // What the agent before has known of gateways that do not answer is not to be forgotten for a second.
@@ -104,7 +105,7 @@ export class Agent {
     this.#isStarted = true;
     this.#started.resolve();
     this.#options.logger.info({ clients: registry.values().length }, "started");
-    const running = [reporter, reapplier, driftWatch, keeper, withdrawals, leftovers].map((part) =>
+    const running = [reporter, steerer, reapplier, driftWatch, keeper, withdrawals, leftovers].map((part) =>
       part.run(signal),
     );
     await Promise.all([beating, ...running, this.#sweep(signal)]);
@@ -113,9 +114,9 @@ export class Agent {
   /** From now on every change has its effect; what is already here has its own once. */
   #follow(): void {
     const { view, slices } = this.#cache;
-    const { registry, reapplier, keeper } = this.#parts;
+    const { registry, steerer, reapplier, keeper } = this.#parts;
     view.onChange((reference) => {
-      reapplier.reapply(registry.ofEgress(reference));
+      steerer.steer(registry.ofEgress(reference));
       keeper.inspect(reference);
     });
     view.onClusterRanges(() => reapplier.reapply(registry.values()));
@@ -158,8 +159,8 @@ function partsOf(
   const heartbeats = new Heartbeats({
     gateways,
     beat: beatBy(options.prober, options.heartbeatPort),
-    probe: (gateway) => probeGateway({ registry, view, networks }, gateway),
-    onChange: (reference) => reapplier.reapply(registry.ofEgress(reference)),
+    probe: (gateway) => probeGateway(registry, networks, gateway),
+    onChange: (reference) => steerer.steer(registry.ofEgress(reference)),
     logger,
   });
   const reporter = new GatewayReporter({
@@ -172,6 +173,7 @@ function partsOf(
   const lives = livesOf({ registry, networks, leftovers, withdrawals, logger });
   const shared = { registry, view, networks, withdrawals, lives, recordEvent, metrics, logger };
   const reapplier = new Reapplier(shared);
+  const steerer = new Steerer({ ...shared, reapplier });
   // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
   const added = { values: () => registry.values().filter((one) => registry.phase(one) !== "adding") };
   const driftWatch = new DriftWatch({ ...shared, registry: added, reapplier });
@@ -183,5 +185,8 @@ function partsOf(
     ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
   });
   const requests = new RequestHandler({ ...shared, adder, started });
-  return { registry, reapplier, driftWatch, keeper, withdrawals, leftovers, requests, heartbeats, reporter };
+  return {
+    ...{ registry, steerer, reapplier, driftWatch, keeper, withdrawals, leftovers },
+    ...{ requests, heartbeats, reporter },
+  };
 }

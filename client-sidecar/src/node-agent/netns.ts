@@ -5,6 +5,7 @@ import {
   Client,
   type ClientConfig,
   type Kernel,
+  type KnownClient,
   kernelInNetns,
   type NetnsKernelOptions,
   type NetnsWatch,
@@ -30,8 +31,8 @@ export class KernelPodNetworks implements PodNetworks {
   readonly #logger: Logger;
   readonly #turns = new Turns();
   readonly #spareShell = new SpareShell();
-  /** By namespace, the gateways to which it has tunnels. */
-  readonly #tunnels = new Map<string, ReadonlySet<string>>();
+  /** By namespace. */
+  readonly #known = new Map<string, KnownClient>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -40,15 +41,22 @@ export class KernelPodNetworks implements PodNetworks {
   setUp(netns: string, config: ClientConfig): Promise<void> {
     const client = this.#client(netns, { spareShell: this.#spareShell });
     return this.#turns.take(netns, async () => {
-      this.#tunnels.set(netns, new Set(await client.setUp(config)));
+      this.#known.set(netns, await client.setUp(config));
     });
   }
 
   apply(netns: string, config: ClientConfig): Promise<Repair> {
     return this.#turns.take(netns, async () => {
       const repair = await this.#client(netns).repair(config);
-      this.#tunnels.set(netns, new Set(repair.tunnels));
+      this.#known.set(netns, repair.known);
       return repair;
+    });
+  }
+
+  steer(netns: string, config: ClientConfig): Promise<void> {
+    return this.#turns.take(netns, async () => {
+      const known = this.#known.get(netns);
+      if (known !== undefined) this.#known.set(netns, await this.#client(netns).steer(config, known));
     });
   }
 
@@ -62,18 +70,19 @@ export class KernelPodNetworks implements PodNetworks {
   }
 
   hasTunnel(netns: string, address: string): boolean {
-    return this.#tunnels.get(netns)?.has(address) ?? false;
+    return this.#known.get(netns)?.markTo(address) !== undefined;
   }
 
   /** As {@link probe}. */
-  probeGateway(netns: string, config: ClientConfig, address: string): Promise<boolean | undefined> {
-    return this.#client(netns).probeGateway(config, address);
+  async probeGateway(netns: string, address: string): Promise<boolean | undefined> {
+    const known = this.#known.get(netns);
+    return known && this.#client(netns).probeGateway(known, address);
   }
 
   remove(netns: string, isFree: () => boolean, uplink?: string): Promise<boolean> {
     return this.#turns.take(netns, async () => {
       if (!isFree()) return true;
-      this.#tunnels.delete(netns);
+      this.#known.delete(netns);
       return this.#client(netns).remove(uplink);
     });
   }

@@ -3,11 +3,10 @@ import type {
   ClientConfig,
   NetnsWatch,
   Refusals,
-  Repair,
   SilentTunnel,
   TunnelProbeOptions,
 } from "@egress-nat/founat";
-import type { PodNetworks, PodNetworkWatchOptions } from "../client/networks.ts";
+import type { Look, PodNetworks, PodNetworkWatchOptions } from "../client/networks.ts";
 import { Turns } from "../node-agent/turns.ts";
 
 /** Network namespaces that only remember what they were told to be; one is changed by one caller at a time. */
@@ -45,7 +44,7 @@ export class FakeNetworks implements PodNetworks {
     await this.apply(netns, config);
   }
 
-  apply(netns: string, config: ClientConfig): Promise<Repair> {
+  apply(netns: string, config: ClientConfig): Promise<Look> {
     return this.#turns.take(netns, async () => {
       await this.#step(netns);
       if (this.failure !== undefined) throw this.failure;
@@ -61,9 +60,12 @@ export class FakeNetworks implements PodNetworks {
           : [{ object: "set", text: "nft set guarded4 has other elements" }]),
       ];
       this.#followed.set(netns, localRoutes);
-      return { differences, localRoutes, tunnels: [] };
+      return { differences, localRoutes };
     });
   }
+
+  /** All of it is done by {@link apply}, which follows. */
+  async steer(): Promise<void> {}
 
   /** Somebody else takes away all that was applied. */
   wipe(netns: string): void {
@@ -117,7 +119,7 @@ export class FakeNetworks implements PodNetworks {
     return true;
   }
 
-  async probeGateway(_netns: string, _config: ClientConfig, address: string): Promise<boolean | undefined> {
+  async probeGateway(_netns: string, address: string): Promise<boolean | undefined> {
     return !this.dead.has(address);
   }
 

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ClientConfig, Repair } from "@egress-nat/founat";
+import type { ClientConfig } from "@egress-nat/founat";
+import type { Look } from "../client/networks.ts";
 import { FakeNetworks } from "./fake-networks.ts";
 
 /**
@@ -17,7 +18,7 @@ export class LastingNetworks extends FakeNetworks {
     }
   }
 
-  override async apply(netns: string, config: ClientConfig): Promise<Repair> {
+  override async apply(netns: string, config: ClientConfig): Promise<Look> {
     const repair = await super.apply(netns, config);
     this.#save(netns);
     return repair;

@@ -6,7 +6,8 @@ import type { Logger } from "../logger.ts";
 import { isNarrow } from "../routing/cidr.ts";
 import { clientChanges, clientCreation, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
-import { type ClientPlan, planClient } from "./plan.ts";
+import { KnownClient } from "./known.ts";
+import { planClient } from "./plan.ts";
 import { probeGateway, probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
 import { clientFacts, readClientState, readNetwork } from "./state.ts";
 
@@ -16,8 +17,8 @@ export interface Repair {
   readonly differences: readonly Difference[];
   /** Where specific routes of the namespace's own lead: what goes there uses no gateway of a wide destination. */
   readonly localRoutes: readonly string[];
-  /** Addresses of the gateways to which there are tunnels now. */
-  readonly tunnels: readonly string[];
+  /** What there is now. */
+  readonly known: KnownClient;
 }
 
 /** One client's network namespace. It keeps no state of its own: the kernel is the record of what is applied. */
@@ -51,10 +52,10 @@ export class Client {
     const found = new Map<string, Difference>();
     const attempt = () =>
       this.#kernel.session(async (kernel) => {
-        const { differences, steps, localRoutes, tunnels } = await this.#changes(config, kernel);
+        const { differences, steps, localRoutes, known } = await this.#changes(config, kernel);
         for (const difference of differences) found.set(difference.text, difference);
         await kernel.run(steps);
-        return { localRoutes, tunnels };
+        return { localRoutes, known };
       });
     const result = await attempt().catch((err: unknown) => {
       // The kernel goes on between a look and a step: a router's route that was to be taken away may have run out.
@@ -71,22 +72,38 @@ export class Client {
    * As {@link apply}, with fewer looks, for a namespace that is usually not a client yet, because a pod waits for it.
    * Where somebody has, or a step fails, all is looked at and repaired.
    *
-   * @returns addresses of the gateways to which there are tunnels now
+   * @returns what there is then
    * @throws FounatError as {@link apply}
    */
-  async setUp(config: ClientConfig): Promise<readonly string[]> {
+  async setUp(config: ClientConfig): Promise<KnownClient> {
     try {
       return await this.#kernel.session(async (kernel) => {
         const network = await readNetwork(kernel, config.uplink);
-        const plan = planClient(config, clientFacts(network, config.uplink));
+        const facts = clientFacts(network, config.uplink);
+        const plan = planClient(config, facts);
         await kernel.run(clientCreation(plan, network));
-        return remotesOf(plan);
+        return new KnownClient(config, facts, plan);
       });
     } catch (err) {
       if (!isFailedCommand(err)) throw err;
       this.#logger.debug({ err }, "not a new client, or a step failed: looking at all of it");
-      return (await this.repair(config)).tunnels;
+      return (await this.repair(config)).known;
     }
+  }
+
+  /**
+   * Leads flows where `config` says, sooner than {@link repair}, which does all else and has to follow: by one
+   * transaction, without a look. Nothing is done where it takes a tunnel that is not there yet.
+   *
+   * @param known what the last of {@link setUp}, {@link repair} and {@link steer} has left
+   * @returns what there is then
+   * @throws FounatError `kernel-command-failed` also where that is not there any more
+   */
+  async steer(config: ClientConfig, known: KnownClient): Promise<KnownClient> {
+    const steering = known.steering(config);
+    if (steering === undefined) return known;
+    await this.#kernel.run(steering.steps);
+    return steering.known;
   }
 
   /**
@@ -117,8 +134,8 @@ export class Client {
    * @param address the gateway's
    * @returns whether it has answered within half a second; undefined where the client has no tunnel to it
    */
-  probeGateway(config: ClientConfig, address: string): Promise<boolean | undefined> {
-    return probeGateway(this.#kernel, config, address);
+  probeGateway(known: KnownClient, address: string): Promise<boolean | undefined> {
+    return probeGateway(this.#kernel, known, address);
   }
 
   /**
@@ -150,12 +167,12 @@ export class Client {
         return undefined;
       }));
     const changes = clientChanges(plan, state, guard.changes(state.guard, listing));
-    return { ...changes, localRoutes: wideOnes(facts.mainRoutes, config), tunnels: remotesOf(plan) };
+    return {
+      ...changes,
+      localRoutes: wideOnes(facts.mainRoutes, config),
+      known: new KnownClient(config, facts, plan),
+    };
   }
-}
-
-function remotesOf({ links }: ClientPlan): string[] {
-  return links.flatMap(({ remote }) => remote ?? []);
 }
 
 /** Each once, in order; those within private or in-cluster ranges take nothing from a gateway. */

@@ -2,8 +2,11 @@ import type { Addresses } from "@egress-nat/addresses";
 
 /** One gateway of an Egress, or the Service in front of some. */
 export interface ClientGateway extends Addresses {
-  /** Whether flows begin with it (the default), or only those stay that have begun. Of one that is not named none stay. */
-  readonly flows?: "new" | "existing";
+  /**
+   * Whether flows begin with it (the default), or only those stay that have begun. Of one that is not named none stay.
+   * That of a spare one has a tunnel already, for when flows are to begin with it.
+   */
+  readonly flows?: "new" | "existing" | "spare";
 }
 
 /** One Egress of a client. */

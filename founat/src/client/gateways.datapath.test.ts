@@ -28,6 +28,7 @@ type Way = (typeof ways)[number];
 const first: ClientGateway = ADDRESSES.gateway ?? {};
 const second: ClientGateway = ADDRESSES.stranger ?? {};
 const service: ClientGateway = ADDRESSES.service ?? {};
+const LIVE = { times: 20, pause: 0.1, timeout: 5, lasts: "/tmp/live-flows" };
 const leaving = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "existing" });
 
 beforeAll(async () => {
@@ -68,16 +69,30 @@ function whose(family: Family, answer: string): string {
 
 /** Flows of each kind that go on while something is done: the gateways, or errors, that each has met. */
 async function liveFlows(work: () => Promise<unknown>): Promise<{ way: Way; met: string[] }[]> {
-  const talks = ways.map(async (way) => {
+  const talk = async (way: Way) => {
     const { family, protocol } = way;
-    const talk = await ask("client", protocol, addressOf("internet", family), {
-      ...{ times: 100, pause: 0.1, timeout: 5 },
-    });
-    return { way, met: [...new Set(talk.split("\n").map((answer) => whose(family, answer)))] };
-  });
-  await begun();
-  await work();
-  return Promise.all(talks);
+    const answers = await ask("client", protocol, addressOf("internet", family), LIVE);
+    return { way, met: [...new Set(answers.split("\n").map((answer) => whose(family, answer)))] };
+  };
+  return meanwhile(
+    () => Promise.all(ways.map(talk)),
+    async () => {
+      await begun();
+      await work();
+    },
+  );
+}
+
+/** Talks by {@link LIVE} for as long as something is done, and a while longer. */
+async function meanwhile<T>(talk: () => Promise<T>, work: () => Promise<unknown>): Promise<T> {
+  await inside("client", `touch ${LIVE.lasts}`);
+  const talking = talk();
+  try {
+    await work();
+  } finally {
+    await inside("client", `rm ${LIVE.lasts}`);
+  }
+  return talking;
 }
 
 /** Waits until each of the flows has been answered. */
@@ -115,6 +130,46 @@ test("gateways that both take new flows share them", async () => {
   const met: string[] = [];
   for (let round = 0; round < 6; round += 1) met.push(...(await newFlows()));
   expect(new Set(met)).toEqual(new Set(["first", "second"]));
+});
+
+describe("without a look", () => {
+  const spare = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "spare" });
+
+  test("new flows are led to a spare gateway, and back, and those that there are stay", async () => {
+    const before = configured(first, spare(second));
+    const after = configured(second, leaving(first));
+    let { known } = await client.repair(before);
+    const flows = await liveFlows(async () => {
+      known = await client.steer(after, known);
+      expect(await newFlows()).toEqual(all("second"));
+      known = await client.steer(configured(first, second), known);
+      known = await client.steer(before, known);
+      expect(await newFlows()).toEqual(all("first"));
+    });
+    expect(flows).toEqual(ways.map((way) => ({ way, met: ["first"] })));
+    expect(await client.check(before)).toEqual([]);
+    await client.steer(after, known);
+    await client.apply(after);
+    expect(await newFlows()).toEqual(all("second"));
+    expect(await client.check(after)).toEqual([]);
+  });
+
+  test("flows of a gateway that is gone are ended, and new ones begin with the spare one", async () => {
+    const { known } = await client.repair(configured(first, spare(second)));
+    const flows = await liveFlows(() => client.steer(configured(second), known));
+    for (const { way, met } of flows) expect([way, met.length]).toEqual([way, 2]);
+    expect(await newFlows()).toEqual(all("second"));
+    expect(await leaks()).toBe(0);
+  });
+
+  test("nothing is done where it takes a tunnel that is not there, or the guard is gone", async () => {
+    const { known } = await client.repair(configured(first));
+    expect(await client.steer(configured(second), known)).toBe(known);
+    expect(await client.check(configured(first))).toEqual([]);
+    await inside("client", "nft delete table inet egress_nat_client");
+    await expect(client.steer(configured({}, leaving(first)), known)).rejects.toThrow("No such file");
+    expect(await inside("client", "nft list tables")).not.toContain("egress_nat_client");
+  });
 });
 
 describe("the flows of a gateway that is gone", () => {
@@ -174,11 +229,15 @@ test("flows of containers in the pod stay as well, and are ended with their gate
   const ask4 = (options: AskOptions) => ask("neighbour", "tcp", addressOf("internet", "ipv4"), options);
   const newFlow = async () => whose("ipv4", await ask4({ timeout: 5 }));
   const liveFlow = async (work: () => Promise<unknown>) => {
-    const talk = ask4({ times: 150, pause: 0.1, timeout: 5 });
     const live = "conntrack -L 2>/dev/null | grep -c 'ESTABLISHED src=172.17.0.2 .*ASSURED' || true";
-    await expect.poll(() => inside("client", live), { timeout: 20_000 }).toBe("1\n");
-    await work();
-    return [...new Set((await talk).split("\n").map((answer) => whose("ipv4", answer)))];
+    const answers = await meanwhile(
+      () => ask4(LIVE),
+      async () => {
+        await expect.poll(() => inside("client", live), { timeout: 20_000 }).toBe("1\n");
+        await work();
+      },
+    );
+    return [...new Set(answers.split("\n").map((answer) => whose("ipv4", answer)))];
   };
   await use(first);
   const kept = await liveFlow(async () => {

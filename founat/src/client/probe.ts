@@ -1,14 +1,10 @@
 import { type Addresses, FAMILIES, type Family, familyOf } from "@egress-nat/addresses";
-import { linkName } from "../iproute/links.ts";
-import { readNetworkState } from "../iproute/parse.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import { probeAddress } from "../routing/probe-addresses.ts";
 import type { ClientConfig } from "./config.ts";
-import { markOf, markOfReplies } from "./mark.ts";
-import { pinKey, pinNumbers } from "./pins.ts";
+import type { KnownClient } from "./known.ts";
 import { planClient } from "./plan.ts";
 import type { Probe } from "./routes.ts";
-import { gatewaysOf } from "./tunnels.ts";
 
 export interface TunnelProbeOptions {
   /** The client's own address of each family: families that it lacks have no tunnel. */
@@ -38,20 +34,14 @@ const ECHO_SECONDS = 0.2;
  * @returns whether one was answered; undefined where there is no such tunnel
  */
 export async function probeGateway(
-  kernel: Pick<Kernel, "run" | "read">,
-  { egresses, markMask }: ClientConfig,
+  kernel: Pick<Kernel, "run">,
+  known: KnownClient,
   address: string,
 ): Promise<boolean | undefined> {
-  const family = familyOf(address);
-  const egress = egresses.find((each) => gatewaysOf(family, each).includes(address));
-  const target = probeAddress(family, 0);
-  if (egress === undefined || target === undefined) return undefined;
-  const numbers = pinNumbers(await readNetworkState(kernel));
-  const link = linkName({ family, sourcePortAuto: egress.sourcePortAuto, remote: address });
-  const number = numbers.get(pinKey(link));
-  if (number === undefined) return undefined;
-  const { value } = markOf(number, markOfReplies(markMask).mask);
-  return ping(kernel, `-m ${value} -c 2 -i ${ECHO_SECONDS} -W ${ECHO_SECONDS} ${target}`);
+  const mark = known.markTo(address);
+  const target = probeAddress(familyOf(address), 0);
+  if (mark === undefined || target === undefined) return undefined;
+  return ping(kernel, `-m ${mark} -c 2 -i ${ECHO_SECONDS} -W ${ECHO_SECONDS} ${target}`);
 }
 
 /**

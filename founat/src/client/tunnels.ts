@@ -4,8 +4,8 @@ import type { ClientEgress, ClientGateway } from "./config.ts";
 import { type PinNumbers, pinKey } from "./pins.ts";
 
 /**
- * The Egress with those of its gateways that a link is for: they take new flows, or have a link, by which alone they can
- * have flows.
+ * The Egress with those of its gateways that a link is for: they take new flows, or may soon, or have a link, by which
+ * alone they can have flows.
  */
 export function withLinked(egress: ClientEgress, known: PinNumbers): ClientEgress {
   const isLinked = (address: string) =>

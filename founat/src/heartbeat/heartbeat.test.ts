@@ -18,8 +18,12 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-async function responder(values: Record<string, string>, host = "127.0.0.1"): Promise<number> {
-  const responder = new HeartbeatResponder({ port: 0, host, value: (key) => values[key] });
+function responder(values: Record<string, string>, host?: string): Promise<number> {
+  return respondingBy((key) => values[key], host);
+}
+
+async function respondingBy(value: (key: string) => string | undefined, host = "127.0.0.1"): Promise<number> {
+  const responder = new HeartbeatResponder({ port: 0, host, value });
   closers.push(() => responder.close());
   return responder.listen();
 }
@@ -72,6 +76,14 @@ describe("a probe", () => {
       await prober().probe("127.0.0.1", silent.address().port, ["a"], { timeoutMs: 50 }),
     ).toBeUndefined();
     silent.close();
+  });
+
+  test("takes an answer that has come while the process stood still, beyond the time that it waits", async () => {
+    const port = await respondingBy(() => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+      return "1";
+    });
+    expect(await prober().probe("127.0.0.1", port, ["a"], { timeoutMs: 50 })).toEqual(new Map([["a", "1"]]));
   });
 
   test("ends when its signal is aborted", async () => {

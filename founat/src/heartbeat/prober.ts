@@ -63,7 +63,8 @@ export class HeartbeatProber {
         deadline.removeEventListener("abort", onAbort);
         resolve(response);
       };
-      const onAbort = () => settle(undefined);
+      // A process that has stood still looks at its clock before it looks at what has come meanwhile.
+      const onAbort = () => setImmediate(() => settle(undefined));
       if (deadline.aborted) return resolve(undefined);
       deadline.addEventListener("abort", onAbort);
       this.#pending.set(id, settle);

@@ -1,7 +1,6 @@
 import { canonicalAddress, type Family, formatCidr } from "@egress-nat/addresses";
 import { z } from "zod";
 import { OF_IPV6 } from "../kernel/ipv6.ts";
-import type { Kernel } from "../kernel/kernel.ts";
 import { understood } from "../kernel/output.ts";
 import { batch, type Step } from "../kernel/step.ts";
 import { parseCidr } from "../routing/cidr.ts";
@@ -110,11 +109,6 @@ const FouPort = z.object({
   peer_port: z.number().optional(),
   dev: z.string().optional(),
 });
-
-/** @throws FounatError `kernel-command-failed`, `unexpected-output` */
-export async function readNetworkState(kernel: Pick<Kernel, "read">): Promise<NetworkState> {
-  return parseNetworkState(await kernel.read(READ_NETWORK_STATE));
-}
 
 /**
  * @param outputs of {@link READ_NETWORK_STATE}

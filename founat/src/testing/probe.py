@@ -145,9 +145,9 @@ def bind(s, address, source, source_port, privileged):
 
 def ask(
     protocol, address, port=9000, device=None, tos=None, size=0, timeout=20, times=1, pause=0,
-    source=None, source_port=0, transparent=False, route=None,
+    source=None, source_port=0, transparent=False, route=None, lasts=None,
 ):
-    """Sends something to a server; its answers, or the name of the error."""
+    """Sends something to a server, also all the time that a file is there; its answers, or the name of the error."""
     lines = []
     s = socket.socket(family(address), socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM)
     s.settimeout(timeout)
@@ -169,9 +169,11 @@ def ask(
             while data := s.recv(1 << 20):
                 received += len(data)
             return f"{received} bytes"
-        for _ in range(times):
+        while times > 0:
             s.sendall(b"hello".ljust(size))
             lines.append(s.recv(65536).decode().strip())
+            if not (lasts and os.path.exists(lasts)):
+                times -= 1
             if pause:
                 time.sleep(pause)
     except socket.timeout:

@@ -200,6 +200,8 @@ export interface AskOptions {
   /** Seconds. */
   readonly timeout?: number;
   readonly times?: number;
+  /** A file: so many times more once that is gone. */
+  readonly lasts?: string;
   /** Seconds between two questions. */
   readonly pause?: number;
   /** To bind to, another host's too: IPv6 needs no privilege for that. */

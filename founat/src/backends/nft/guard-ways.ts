@@ -3,7 +3,7 @@
 import type { Pin } from "../../client/mark.ts";
 import type { ClientPolicy } from "../../client/policy.ts";
 import { hex } from "../spelling.ts";
-import type { NftSet } from "./table.ts";
+import { chains, type NftSet, type NftTable, renderTable } from "./table.ts";
 
 /** Whose flows go where: what changes with the gateways is in these, and in a chain for each gateway. */
 export function verdicts({ pins, choices }: ClientPolicy): NftSet[] {
@@ -44,7 +44,8 @@ function spreadName([first]: readonly Pin[]): string {
 }
 
 /** What sends a flow to a gateway. Rule 1860 leads the mark of a packet to the link. */
-export function ways({ pins, choices }: ClientPolicy): string {
+export function ways(policy: ClientPolicy): string {
+  const { pins } = policy;
   const [mask = 0] = pins.map(({ mark }) => mark.mask);
   const set = (kind: "meta" | "ct", value: number) =>
     `${kind} mark set ${kind} mark and ${hex(~mask >>> 0)} or ${hex(value)}`;
@@ -63,10 +64,14 @@ export function ways({ pins, choices }: ClientPolicy): string {
     }
   `,
   );
-  const spread = new Map(
-    choices.filter(({ pins }) => pins.length > 1).map(({ pins }) => [spreadName(pins), pins]),
-  );
-  const ofEgresses = Array.from(spread, ([name, pins]) => {
+  return [...ofGateways, spreads(policy)].join("");
+}
+
+/** For gateways that share the new flows. */
+function spreads({ choices }: ClientPolicy): string {
+  const shared = choices.filter(({ pins }) => pins.length > 1);
+  const byName = new Map(shared.map(({ pins }) => [spreadName(pins), pins]));
+  return Array.from(byName, ([name, pins]) => {
     const ways = pins.map(({ number }, index) => `${index} : goto take_${number}`).join(", ");
     return `
     # Each flow begins with any of these gateways.
@@ -75,6 +80,27 @@ export function ways({ pins, choices }: ClientPolicy): string {
       numgen random mod ${pins.length} vmap { ${ways} }
     }
   `;
-  });
-  return [...ofGateways, ...ofEgresses].join("");
+  }).join("");
+}
+
+/**
+ * One transaction that gives flows the ways of a policy, all else of which stays as it is. It fails where a gateway's
+ * chains are not there.
+ *
+ * @param table without sets and chains
+ * @param former the policy whose ways they have
+ */
+export function steeringScript(table: NftTable, policy: ClientPolicy, former: ClientPolicy): string {
+  const [sets, shared] = [verdicts(policy), chains(spreads(policy))];
+  const named = new Set(shared.map(({ name }) => name));
+  const gone = chains(spreads(former)).filter(({ name }) => !named.has(name));
+  return [
+    ...sets.map(({ kind, name }) => `flush ${kind} inet ${table.name} ${name}`),
+    ...gone.map(({ name }) => `delete chain inet ${table.name} ${name}`),
+    ...shared.flatMap(({ name }) => [
+      `add chain inet ${table.name} ${name}`,
+      `flush chain inet ${table.name} ${name}`,
+    ]),
+    renderTable({ ...table, sets, chains: shared }),
+  ].join("\n");
 }

@@ -4,6 +4,7 @@ import type { Kernel } from "../../kernel/kernel.ts";
 import type { Command, Step } from "../../kernel/step.ts";
 import { creationScript, tableDifferences, tableScript } from "./diff.ts";
 import { CLIENT_TABLE, guardTable } from "./guard-table.ts";
+import { steeringScript } from "./guard-ways.ts";
 import { tableListing } from "./listing.ts";
 import type { NftTableState } from "./state.ts";
 import { nftScript } from "./table.ts";
@@ -32,6 +33,8 @@ export function guardOf(policy: ClientPolicy) {
     },
     /** Fails where there is a guard. */
     creation: (): Step => nftScript(creationScript(table)),
+    /** As {@link steeringScript}. */
+    steering: (former: ClientPolicy): Step => nftScript(steeringScript(table, policy, former)),
   };
 }
 

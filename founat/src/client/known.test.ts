@@ -1,0 +1,58 @@
+import { FAMILIES } from "@egress-nat/addresses";
+import { expect, test } from "vitest";
+import { clientConfig, egress } from "../testing/configs.ts";
+import type { ClientConfig, ClientGateway } from "./config.ts";
+import { KnownClient } from "./known.ts";
+import { type ClientFacts, planClient } from "./plan.ts";
+
+const A = { ipv4: "10.244.1.1", ipv6: "fd00:244:1::1" };
+const B = { ipv4: "10.244.1.2", ipv6: "fd00:244:1::2" };
+const C = { ipv4: "10.244.1.3", ipv6: "fd00:244:1::3" };
+const existing = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "existing" });
+const spare = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "spare" });
+const use = (...gateways: readonly ClientGateway[]): ClientConfig => clientConfig(egress({ gateways }));
+
+const facts: ClientFacts = {
+  uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.2.7", ipv6: "fd00:244:2::7" } },
+  ...{ mainRoutes: [], forget: [], needsAdvertisements: false, families: FAMILIES, pins: new Map() },
+};
+
+function known(...gateways: readonly ClientGateway[]): KnownClient {
+  return new KnownClient(use(...gateways), facts, planClient(use(...gateways), facts));
+}
+
+/** What a steering does, in words. */
+function words(from: KnownClient, ...gateways: readonly ClientGateway[]): string[] | undefined {
+  return from
+    .steering(use(...gateways))
+    ?.steps.map((step) => ("file" in step && step.file === "nft" ? "lead" : "end flows"));
+}
+
+test("where flows go there already nothing is to be done", () => {
+  expect(words(known(A, spare(B)), A, spare(B))).toEqual([]);
+  expect(words(known(A), A, existing(C))).toEqual([]);
+});
+
+test("one transaction leads them to a gateway with a tunnel, and none to one without", () => {
+  expect(words(known(A, spare(B)), B, existing(A))).toEqual(["lead"]);
+  expect(words(known(A, B), A, existing(B))).toEqual(["lead"]);
+  expect(words(known(A, spare(B)), C, existing(A))).toBeUndefined();
+});
+
+test("flows of gateways that are not named end, in each family", () => {
+  expect(words(known(A, spare(B)), B)).toEqual(["lead", "end flows", "end flows"]);
+});
+
+test("a tunnel is there until a look has taken it away", () => {
+  const steered = known(A, spare(B)).steering(use(B))?.known ?? expect.fail();
+  expect(words(steered, B)).toEqual([]);
+  expect(words(steered, A, existing(B))).toEqual(["lead"]);
+  expect(steered.markTo(A.ipv4)).toBeDefined();
+});
+
+test("packets to each gateway with a tunnel have a mark of their own", () => {
+  const from = known(A, spare(B));
+  const marks = [A, B].flatMap(({ ipv4, ipv6 }) => [from.markTo(ipv4), from.markTo(ipv6)]);
+  expect(new Set(marks).size).toBe(4);
+  expect(from.markTo(C.ipv4)).toBeUndefined();
+});

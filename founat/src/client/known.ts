@@ -1,0 +1,97 @@
+import { isDeepStrictEqual } from "node:util";
+import { FAMILIES, familyOf } from "@egress-nat/addresses";
+import { guardOf } from "../backends/nft/guard.ts";
+import { linkName } from "../iproute/links.ts";
+import type { Step } from "../kernel/step.ts";
+import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
+import type { Pin } from "./mark.ts";
+import { endFlows, pinKey } from "./pins.ts";
+import { type ClientFacts, type ClientPlan, planClient } from "./plan.ts";
+import type { ClientPolicy } from "./policy.ts";
+import { gatewaysOf } from "./tunnels.ts";
+
+/** What leads flows elsewhere, and what is known once that is done. */
+export interface Steering {
+  /** Empty where they go there already. */
+  readonly steps: readonly Step[];
+  readonly known: KnownClient;
+}
+
+/**
+ * What a look at a client's network namespace has left there. It is true until somebody else changes something, so that
+ * it is good for what fails where it is not true.
+ */
+export class KnownClient {
+  readonly #config: ClientConfig;
+  readonly #facts: ClientFacts;
+  readonly #plan: ClientPlan;
+  /** What flows follow. */
+  readonly #policy: ClientPolicy;
+
+  /** @param policy where flows follow another one than the plan's */
+  constructor(
+    config: ClientConfig,
+    facts: ClientFacts,
+    plan: ClientPlan,
+    policy: ClientPolicy = plan.policy,
+  ) {
+    const pins = new Map(plan.policy.pins.map(({ link, number }) => [pinKey(link), number]));
+    this.#config = config;
+    this.#facts = { ...facts, pins };
+    this.#plan = plan;
+    this.#policy = policy;
+  }
+
+  /** @returns the mark that leads packets to a gateway, whoever gets new flows; undefined where there is no tunnel to it */
+  markTo(address: string): number | undefined {
+    const link = this.#plan.links.find(({ remote }) => remote === address);
+    if (link === undefined) return undefined;
+    return this.#plan.policy.pins.find((pin) => pin.link === linkName(link))?.mark.value;
+  }
+
+  /**
+   * What makes flows follow `config` by one transaction: new ones begin with other gateways, and those of gateways that
+   * are not named any more end. All else of `config` is not done.
+   *
+   * @returns undefined where it takes a tunnel that is not there
+   * @throws FounatError `invalid-config`
+   */
+  steering(config: ClientConfig): Steering | undefined {
+    const { policy, links } = planClient(withGatewaysOf(this.#config, config), this.#facts);
+    const isKnown = ({ link }: Pin) => this.#plan.policy.pins.some((pin) => pin.link === link);
+    if (!policy.pins.every(isKnown)) return undefined;
+    const named = config.egresses.flatMap(gatewayAddresses);
+    const kept = links.filter(({ remote }) => remote !== undefined && named.includes(remote)).map(linkName);
+    const steered = { ...policy, pins: policy.pins.filter(({ link }) => kept.includes(link)) };
+    if (isDeepStrictEqual(waysOf(steered), waysOf(this.#policy))) return { steps: [], known: this };
+    const gone = this.#policy.pins.filter(({ link }) => !kept.includes(link));
+    return {
+      steps: [guardOf(steered).steering(this.#policy), ...gone.map(endFlows)],
+      known: new KnownClient(this.#config, this.#facts, this.#plan, steered),
+    };
+  }
+}
+
+/** `config`, whose Egresses have the gateways of a former one as well: routes lead to these until a look. */
+function withGatewaysOf(former: ClientConfig, config: ClientConfig): ClientConfig {
+  const egresses = config.egresses.map((egress) => {
+    const named = gatewayAddresses(egress);
+    const same = former.egresses.find(({ name }) => name === egress.name);
+    const others = (same === undefined ? [] : gatewayAddresses(same)).filter(
+      (address) => !named.includes(address),
+    );
+    const gone = others.map(
+      (address): ClientGateway => ({ [familyOf(address)]: address, flows: "existing" }),
+    );
+    return { ...egress, gateways: [...egress.gateways, ...gone] };
+  });
+  return { ...config, egresses };
+}
+
+function gatewayAddresses(egress: ClientEgress): string[] {
+  return FAMILIES.flatMap((family) => gatewaysOf(family, egress));
+}
+
+function waysOf({ pins, choices }: ClientPolicy): Pick<ClientPolicy, "pins" | "choices"> {
+  return { pins, choices };
+}
