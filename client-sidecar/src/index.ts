@@ -1,4 +1,5 @@
 /** The client side of egress-nat: CNI plugin, node agent and installer. Public is only what the build and benchmarks need. */
 
 export { DriftWatch, type DriftWatchOptions } from "./client/drift-watch.ts";
+export { Steerer, type SteererOptions } from "./client/steerer.ts";
 export { AgentEnvironment, NodeDirectories } from "./node-agent/environment.ts";

@@ -8,6 +8,7 @@ import { benchMemory } from "./memory/bench.ts";
 import { benchOperator } from "./operator/bench.ts";
 import { formatReport, isReached, type Report, reportJson } from "./report.ts";
 import { benchRevocation } from "./revocation/bench.ts";
+import { benchSelection } from "./selection/bench.ts";
 import { benchThroughput } from "./throughput/bench.ts";
 
 // npm run bench -- NAME [--json]: each benchmark compares the product with what it replaces, in one run.
@@ -68,5 +69,7 @@ bench(
   10,
   benchRevocation,
 );
+
+bench("selection", "how fast the clients of a node follow when a gateway comes or goes", 10, benchSelection);
 
 await runCommand(program);

@@ -19,8 +19,12 @@ export interface PodNetworks {
   setUp(netns: string, config: ClientConfig): Promise<unknown>;
   /** Brings a client's namespace to what the configuration says, by a diff. */
   apply(netns: string, config: ClientConfig): Promise<Look>;
-  /** Leads flows where the configuration says, sooner than {@link apply}, which has to follow. */
-  steer(netns: string, config: ClientConfig): Promise<void>;
+  /**
+   * Leads flows where the configuration says, sooner than {@link apply}, which has to follow.
+   *
+   * @returns false where that takes what only {@link apply} makes
+   */
+  steer(netns: string, config: ClientConfig): Promise<boolean>;
   /** @returns what differs, in words */
   check(netns: string, config: ClientConfig): Promise<readonly string[]>;
   /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */

@@ -8,7 +8,6 @@ import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
 import type { Attachment } from "../records/schema.ts";
 import { clientRecord } from "../testing/client-record.ts";
-import { FakeNetworks } from "../testing/fake-networks.ts";
 import { runInBackground } from "../testing/in-background.ts";
 import { locationsIn } from "../testing/locations.ts";
 import { ClientRegistry } from "./registry.ts";
@@ -20,31 +19,35 @@ const records = Array.from({ length: 9 }, (_, index) =>
 );
 
 let folder: string;
-let networks: FakeNetworks;
 let registry: ClientRegistry;
 let steerer: Steerer;
-/** What happened, by network namespace. */
+/** What is to be done a second later. */
+let later: (() => void)[];
+/** What happened. */
 let log: string[];
 let stop: () => Promise<void>;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-steerer-"));
-  log = [];
-  networks = new FakeNetworks();
+  [log, later] = [[], []];
   registry = new ClientRegistry(new NodeState(locationsIn(folder), logger));
   for (const record of records) registry.add(record);
   const steer = async (netns: string) => {
     log.push(`steered ${netns}`);
     if (netns === records[2]?.netns) throw new Error("no such map");
+    return netns !== records[3]?.netns;
+  };
+  const reapply = (clients: readonly Attachment[]) => {
+    for (const { containerId } of clients) log.push(`looked at ${containerId}`);
+  };
+  const after = (_: number, callback: () => void) => {
+    later.push(callback);
+    return () => undefined;
   };
   const view = { egress: () => undefined, gateways: () => [], clusterRanges: [] };
   steerer = new Steerer({
-    ...{ registry, logger, networks: { ...networks, steer }, view: view as unknown as EgressView },
-    reapplier: {
-      reapply: (clients: readonly Attachment[]) => {
-        for (const { containerId } of clients) log.push(`looked at ${containerId}`);
-      },
-    },
+    ...{ registry, networks: { steer }, reapplier: { reapply }, logger, clock: { now: () => 0, after } },
+    view: view as unknown as EgressView,
   });
   stop = runInBackground(steerer);
 });
@@ -54,31 +57,55 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test("all clients are steered before any is looked at, and one that cannot be is looked at as well", async () => {
+/** What has happened by the time that so much has, in any order. */
+async function happened(count: number): Promise<string[]> {
+  await vi.waitFor(() => expect(log).toHaveLength(count));
+  return log.splice(0).toSorted();
+}
+
+function aSecondLater(): void {
+  for (const callback of later.splice(0)) callback();
+}
+
+const looks = (...indexes: readonly number[]) => indexes.map((index) => `looked at sandbox-${index}`);
+const steerings = (...indexes: readonly number[]) =>
+  indexes.map((index) => `steered /run/netns/pod-${index}`);
+
+test("all clients are steered before any is looked at; at once only those that could not be", async () => {
+  const all = records.map((_, index) => index);
   steerer.steer(records);
-  await vi.waitFor(() => expect(log).toHaveLength(2 * records.length));
-  expect(log.slice(0, records.length).toSorted()).toEqual(records.map(({ netns }) => `steered ${netns}`));
-  expect(log.slice(records.length).toSorted()).toEqual(
-    records.map(({ containerId }) => `looked at ${containerId}`),
-  );
+  await vi.waitFor(() => expect(log).toHaveLength(11));
+  expect(log.slice(0, 9).toSorted()).toEqual(steerings(...all));
+  expect(log.splice(0).slice(9).toSorted()).toEqual(looks(2, 3));
+  aSecondLater();
+  expect(await happened(7)).toEqual(looks(0, 1, 4, 5, 6, 7, 8));
+});
+
+test("a client that is steered again within that second is looked at once", async () => {
+  steerer.steer(records.slice(0, 2));
+  expect(await happened(2)).toEqual(steerings(0, 1));
+  steerer.steer(records.slice(0, 1));
+  expect(await happened(1)).toEqual(steerings(0));
+  expect(later).toHaveLength(1);
+  aSecondLater();
+  expect(await happened(2)).toEqual(looks(0, 1));
 });
 
 test("only the owner of a network namespace says where its flows go", async () => {
-  const later = clientRecord({
-    ...{ containerId: "sandbox-later", netns: records[0]?.netns ?? "", addresses: [] },
+  const last = clientRecord({
+    ...{ containerId: "sandbox-last", netns: records[0]?.netns ?? "", addresses: [] },
     addedAt: "2026-12-01T00:00:00.000Z",
   });
-  registry.add(later);
+  registry.add(last);
   steerer.steer(records.slice(0, 1));
-  await vi.waitFor(() => expect(log).toEqual(["looked at sandbox-0"]));
-  steerer.steer([later]);
-  await vi.waitFor(() => expect(log.slice(1)).toEqual([`steered ${later.netns}`, "looked at sandbox-later"]));
+  expect(await happened(1)).toEqual(looks(0));
+  steerer.steer([last]);
+  expect(await happened(1)).toEqual(steerings(0));
 });
 
 test("one that is gone by then is left alone", async () => {
   const [gone] = records;
   if (gone !== undefined) registry.bury(recordId(gone));
   steerer.steer(records.slice(0, 2));
-  await vi.waitFor(() => expect(log.at(-1)).toBe("looked at sandbox-1"));
-  expect(log[0]).toBe("steered /run/netns/pod-1");
+  expect(await happened(1)).toEqual(steerings(1));
 });

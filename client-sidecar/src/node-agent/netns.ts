@@ -53,10 +53,12 @@ export class KernelPodNetworks implements PodNetworks {
     });
   }
 
-  steer(netns: string, config: ClientConfig): Promise<void> {
+  steer(netns: string, config: ClientConfig): Promise<boolean> {
     return this.#turns.take(netns, async () => {
-      const known = this.#known.get(netns);
-      if (known !== undefined) this.#known.set(netns, await this.#client(netns).steer(config, known));
+      const before = this.#known.get(netns);
+      const known = before && (await this.#client(netns).steer(config, before));
+      if (known !== undefined) this.#known.set(netns, known);
+      return known !== undefined;
     });
   }
 

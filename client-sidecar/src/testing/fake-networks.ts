@@ -64,8 +64,10 @@ export class FakeNetworks implements PodNetworks {
     });
   }
 
-  /** All of it is done by {@link apply}, which follows. */
-  async steer(): Promise<void> {}
+  /** All of it is done by {@link apply}. */
+  async steer(): Promise<boolean> {
+    return false;
+  }
 
   /** Somebody else takes away all that was applied. */
   wipe(netns: string): void {

@@ -93,17 +93,16 @@ export class Client {
 
   /**
    * Leads flows where `config` says, sooner than {@link repair}, which does all else and has to follow: by one
-   * transaction, without a look. Nothing is done where it takes a tunnel that is not there yet.
+   * transaction, without a look.
    *
    * @param known what the last of {@link setUp}, {@link repair} and {@link steer} has left
-   * @returns what there is then
-   * @throws FounatError `kernel-command-failed` also where that is not there any more
+   * @returns what there is then; undefined where nothing was done, because it takes a tunnel that is not there yet
+   * @throws FounatError `kernel-command-failed` also where something known is not there any more
    */
-  async steer(config: ClientConfig, known: KnownClient): Promise<KnownClient> {
+  async steer(config: ClientConfig, known: KnownClient): Promise<KnownClient | undefined> {
     const steering = known.steering(config);
-    if (steering === undefined) return known;
-    await this.#kernel.run(steering.steps);
-    return steering.known;
+    if (steering !== undefined) await this.#kernel.run(steering.steps);
+    return steering?.known;
   }
 
   /**

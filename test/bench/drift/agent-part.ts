@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DriftWatch } from "@egress-nat/client-sidecar";
-import { Client, type ClientConfig, kernelInNetns, openNetnsWatch } from "@egress-nat/founat";
+import { openNetnsWatch } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { execa } from "execa";
-import { withoutTunnels } from "./native-kernel.ts";
+import { clientConfigOf, clientIn, clientNames, netnsPath, withPodNetworks } from "../native/clients.ts";
 
 // `node main.js CLIENTS ROUNDS`: the part of a node agent that looks after its clients, and so many network namespaces
 // for it. Prints JSON.
@@ -17,30 +17,13 @@ const SETTLE_MS = 20_000;
 
 const [clients = 1, rounds = 1] = process.argv.slice(2).map(Number);
 const logger = createLogger({ name: "bench", level: "warn" });
-const config: ClientConfig = {
-  uplink: "eth0",
-  clusterRanges: ["10.244.0.0/16", "10.96.0.0/16", "fd00:244::/48", "fd00:96::/112"],
-  egresses: [
-    {
-      name: "bench/bench",
-      destinations: ["0.0.0.0/0", "::/0"],
-      excluded: [],
-      gateways: [{ ipv4: "10.96.0.10", ipv6: "fd00:96::10" }],
-      peers: ["10.96.0.10", "10.244.2.9", "fd00:96::10", "fd00:244:2::9"],
-      port: 5555,
-      sourcePortAuto: false,
-      originatingOnly: true,
-    },
-  ],
-};
-const names = Array.from({ length: clients }, (_, index) => `egress-nat-bench-${index}`);
-const clientOf = (netns: string) =>
-  new Client({ kernel: withoutTunnels(kernelInNetns(`/run/netns/${netns}`)), logger });
+const config = clientConfigOf({ ipv4: "10.96.0.10", ipv6: "fd00:96::10" });
+const names = clientNames(clients);
 
 const looks = { waiting: 0, done: 0, at: new Map<string, number>() };
 const ended = new AbortController();
 const registry = {
-  values: () => names.map((name) => ({ containerId: name, ifname: "eth0", netns: `/run/netns/${name}` })),
+  values: () => names.map((name) => ({ containerId: name, ifname: "eth0", netns: netnsPath(name) })),
 };
 const reapplier = {
   reapply: (found: readonly { readonly containerId: string }[]) => {
@@ -56,8 +39,8 @@ const watch = new DriftWatch({
   metrics: { refusedPackets: { inc: () => undefined } },
 });
 
-try {
-  for (const name of names) await makeClient(name);
+await withPodNetworks(names, async () => {
+  for (const name of names) await clientIn(name).apply(config);
   const running = watch.run(ended.signal);
   await sleep(SETTLE_MS);
   const compareMs: number[] = [];
@@ -74,30 +57,11 @@ try {
   ended.abort();
   await running;
   console.log(JSON.stringify({ idlePercent: idle, compareMs, noticeMs }));
-} finally {
-  await execa("ip", ["-force", "-batch", "-"], {
-    input: names.map((name) => `netns del ${name}\n`).join(""),
-  });
-}
-
-/** A pod's network namespace as its network leaves it, made a client. */
-async function makeClient(name: string): Promise<void> {
-  const host = [`netns add ${name}`, `link add eth0 netns ${name} type veth peer name node0 netns ${name}`];
-  const pod = [
-    ...["lo", "eth0", "node0"].map((device) => `link set ${device} up`),
-    "address add 10.244.1.7/24 dev eth0",
-    "address add fd00:244:1::7/64 dev eth0 nodad",
-    "route add default via 10.244.1.1",
-    "route add default via fd00:244:1::1",
-  ];
-  await execa("ip", ["-batch", "-"], { input: host.map((line) => `${line}\n`).join("") });
-  await execa("ip", ["-n", name, "-batch", "-"], { input: pod.map((line) => `${line}\n`).join("") });
-  await clientOf(name).apply(config);
-}
+});
 
 async function look(name: string): Promise<void> {
   looks.waiting += 1;
-  await clientOf(name).check(config);
+  await clientIn(name).check(config);
   looks.waiting -= 1;
   looks.done += 1;
   looks.at.set(name, performance.now());
@@ -106,7 +70,7 @@ async function look(name: string): Promise<void> {
 /** Milliseconds of CPU that a look at one client takes, in all processes. */
 async function compare(): Promise<number> {
   const before = cpuMs();
-  for (const name of names) await clientOf(name).check(config);
+  for (const name of names) await clientIn(name).check(config);
   return (cpuMs() - before) / clients;
 }
 
@@ -116,7 +80,7 @@ async function notice(name: string): Promise<number> {
   await execa("ip", ["-n", name, "rule", "del", "pref", "2100"]);
   while ((looks.at.get(name) ?? 0) < startedAt) await sleep(10);
   const tookMs = performance.now() - startedAt;
-  await clientOf(name).apply(config);
+  await clientIn(name).apply(config);
   await sleep(SETTLE_MS);
   return tookMs;
 }

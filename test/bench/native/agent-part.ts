@@ -1,0 +1,32 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bundleProgram } from "@egress-nat/tools/build/bundle";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
+import { execa } from "execa";
+import { progress } from "../progress.ts";
+
+/** As many as a node may have pods. */
+export const CLIENTS = 110;
+
+export const NATIVE_SETUP = `${CLIENTS} clients on this machine, both families, links of another kind in place of FoU`;
+
+/**
+ * Runs a part of the node agent with as many clients as a node may have, as it is shipped, on this machine: an emulated
+ * one would count what its emulation costs.
+ *
+ * @param program it takes how many clients and rounds there are, and prints JSON
+ * @returns what it has printed
+ */
+export async function runAgentPart(program: string, rounds: number): Promise<unknown> {
+  await needCommands(["ip", "nft", "nsenter", "conntrack"]);
+  const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
+  try {
+    await bundleProgram(program, folder);
+    progress(`${CLIENTS} network namespaces, ${rounds} rounds`);
+    const { stdout } = await execa(process.execPath, [join(folder, "main.js"), `${CLIENTS}`, `${rounds}`]);
+    return JSON.parse(stdout);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
