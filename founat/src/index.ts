@@ -4,7 +4,7 @@ export { type Addresses, FAMILIES, type Family } from "@egress-nat/addresses";
 export type { TransactionCounts, TransactionMonitor } from "./backends/backend.ts";
 export { Client, type Repair } from "./client/client.ts";
 export type { ClientConfig, ClientEgress, ClientGateway } from "./client/config.ts";
-export type { KnownClient, Steering } from "./client/known.ts";
+export type { KnownClient } from "./client/known.ts";
 export type { Refusals } from "./client/policy.ts";
 export type { SilentTunnel, TunnelProbeOptions } from "./client/probe.ts";
 export type { Difference } from "./difference.ts";

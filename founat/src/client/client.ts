@@ -6,7 +6,7 @@ import type { Logger } from "../logger.ts";
 import { isNarrow } from "../routing/cidr.ts";
 import { clientChanges, clientCreation, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
-import { KnownClient } from "./known.ts";
+import { Known, type KnownClient } from "./known.ts";
 import { planClient } from "./plan.ts";
 import { probeGateway, probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
 import { clientFacts, readClientState, readNetwork } from "./state.ts";
@@ -82,7 +82,7 @@ export class Client {
         const facts = clientFacts(network, config.uplink);
         const plan = planClient(config, facts);
         await kernel.run(clientCreation(plan, network));
-        return new KnownClient(config, facts, plan);
+        return new Known(config, facts, plan);
       });
     } catch (err) {
       if (!isFailedCommand(err)) throw err;
@@ -100,6 +100,8 @@ export class Client {
    * @throws FounatError `kernel-command-failed` also where something known is not there any more
    */
   async steer(config: ClientConfig, known: KnownClient): Promise<KnownClient | undefined> {
+    if (!(known instanceof Known))
+      throw new TypeError("what is known of a client is what a Client has returned");
     const steering = known.steering(config);
     if (steering !== undefined) await this.#kernel.run(steering.steps);
     return steering?.known;
@@ -169,7 +171,7 @@ export class Client {
     return {
       ...changes,
       localRoutes: wideOnes(facts.mainRoutes, config),
-      known: new KnownClient(config, facts, plan),
+      known: new Known(config, facts, plan),
     };
   }
 }

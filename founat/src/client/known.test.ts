@@ -2,7 +2,7 @@ import { FAMILIES } from "@egress-nat/addresses";
 import { expect, test } from "vitest";
 import { clientConfig, egress } from "../testing/configs.ts";
 import type { ClientConfig, ClientGateway } from "./config.ts";
-import { KnownClient } from "./known.ts";
+import { Known } from "./known.ts";
 import { type ClientFacts, planClient } from "./plan.ts";
 
 const A = { ipv4: "10.244.1.1", ipv6: "fd00:244:1::1" };
@@ -17,12 +17,12 @@ const facts: ClientFacts = {
   ...{ mainRoutes: [], forget: [], needsAdvertisements: false, families: FAMILIES, pins: new Map() },
 };
 
-function known(...gateways: readonly ClientGateway[]): KnownClient {
-  return new KnownClient(use(...gateways), facts, planClient(use(...gateways), facts));
+function known(...gateways: readonly ClientGateway[]): Known {
+  return new Known(use(...gateways), facts, planClient(use(...gateways), facts));
 }
 
 /** What a steering does, in words. */
-function words(from: KnownClient, ...gateways: readonly ClientGateway[]): string[] | undefined {
+function words(from: Known, ...gateways: readonly ClientGateway[]): string[] | undefined {
   return from
     .steering(use(...gateways))
     ?.steps.map((step) => ("file" in step && step.file === "nft" ? "lead" : "end flows"));

@@ -10,18 +10,23 @@ import { type ClientFacts, type ClientPlan, planClient } from "./plan.ts";
 import type { ClientPolicy } from "./policy.ts";
 import { gatewaysOf } from "./tunnels.ts";
 
-/** What leads flows elsewhere, and what is known once that is done. */
-export interface Steering {
-  /** Empty where they go there already. */
-  readonly steps: readonly Step[];
-  readonly known: KnownClient;
-}
-
 /**
  * What a look at a client's network namespace has left there. It is true until somebody else changes something, so that
  * it is good for what fails where it is not true.
  */
-export class KnownClient {
+export interface KnownClient {
+  /** @returns the mark that leads packets to a gateway, whoever gets new flows; undefined where there is no tunnel to it */
+  markTo(address: string): number | undefined;
+}
+
+/** What leads flows elsewhere, and what is known once that is done. */
+interface Steering {
+  /** Empty where they go there already. */
+  readonly steps: readonly Step[];
+  readonly known: Known;
+}
+
+export class Known implements KnownClient {
   readonly #config: ClientConfig;
   readonly #facts: ClientFacts;
   readonly #plan: ClientPlan;
@@ -42,7 +47,6 @@ export class KnownClient {
     this.#policy = policy;
   }
 
-  /** @returns the mark that leads packets to a gateway, whoever gets new flows; undefined where there is no tunnel to it */
   markTo(address: string): number | undefined {
     const link = this.#plan.links.find(({ remote }) => remote === address);
     if (link === undefined) return undefined;
@@ -67,7 +71,7 @@ export class KnownClient {
     const gone = this.#policy.pins.filter(({ link }) => !kept.includes(link));
     return {
       steps: [guardOf(steered).steering(this.#policy), ...gone.map(endFlows)],
-      known: new KnownClient(this.#config, this.#facts, this.#plan, steered),
+      known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
   }
 }

@@ -7,7 +7,7 @@ import { execa } from "execa";
 import { progress } from "../progress.ts";
 
 /** As many as a node may have pods. */
-export const CLIENTS = 110;
+const CLIENTS = 110;
 
 export const NATIVE_SETUP = `${CLIENTS} clients on this machine, both families, links of another kind in place of FoU`;
 
