@@ -11,7 +11,8 @@ import {
 } from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
 import type { Step } from "../kernel/step.ts";
-import { endFlows, stalePins } from "./pins.ts";
+import { endFlows } from "./end-flows.ts";
+import { stalePins } from "./pins.ts";
 import type { ClientPlan } from "./plan.ts";
 import { CLIENT_TABLES } from "./routes.ts";
 import type { ClientState } from "./state.ts";
@@ -59,7 +60,7 @@ export function clientChanges(plan: ClientPlan, state: FormerState, guard: Chang
     ipChanges([], routes4),
     ipChanges(["-6"], routes6),
     // Before the rules of their marks go: the next look takes flows for ended whose rules are gone.
-    { differences: [], steps: stalePins(plan.policy.pins, state).map(endFlows) },
+    { differences: [], steps: endFlows(stalePins(plan.policy.pins, state)) },
     ipChanges(["-6"], old6),
     ipChanges([], [...old4, ...oldLinks]),
   );

@@ -4,8 +4,9 @@ import { guardOf } from "../backends/nft/guard.ts";
 import { linkName } from "../iproute/links.ts";
 import type { Step } from "../kernel/step.ts";
 import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
+import { endFlows } from "./end-flows.ts";
 import type { Pin } from "./mark.ts";
-import { endFlows, pinKey } from "./pins.ts";
+import { pinKey } from "./pins.ts";
 import { type ClientFacts, type ClientPlan, planClient } from "./plan.ts";
 import type { ClientPolicy } from "./policy.ts";
 import { gatewaysOf } from "./tunnels.ts";
@@ -70,7 +71,7 @@ export class Known implements KnownClient {
     if (isDeepStrictEqual(waysOf(steered), waysOf(this.#policy))) return { steps: [], known: this };
     const gone = this.#policy.pins.filter(({ link }) => !kept.includes(link));
     return {
-      steps: [guardOf(steered).steering(this.#policy), ...gone.map(endFlows)],
+      steps: [guardOf(steered).steering(this.#policy), ...endFlows(gone)],
       known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
   }

@@ -74,7 +74,7 @@ describe("the numbers of links", () => {
     const state = kernelOf([one, other]);
     const pins = pinsOf([one], pinNumbers(state), MASK);
     const [gone] = pinsOf([other], pinNumbers(state), MASK);
-    expect(stalePins(pins, state)).toEqual([{ family: "ipv4", mark: gone?.mark }]);
+    expect(stalePins(pins, state)).toEqual([{ mark: gone?.mark }]);
     expect(stalePins([], state)).toHaveLength(2);
   });
 });

@@ -5,14 +5,12 @@ import type { Routing } from "../iproute/batch.ts";
 import { isLinkName, linkName, type TunnelLink } from "../iproute/links.ts";
 import { FOUNAT_PROTOCOL, LAST_METRIC, type Route } from "../iproute/routes.ts";
 import type { NetworkState } from "../iproute/state.ts";
-import type { Command } from "../kernel/step.ts";
 import { fwmark, markOf, marksOf, type Pin } from "./mark.ts";
 
 const PREFERENCE = 1860;
 /** The table of a pin is this and its number. */
 const FIRST_TABLE = 118000;
 const MAX_PINS = 254;
-const SOCKETS_AT_ONCE = 300;
 
 /** Of routes that lead the flows of one link each. */
 export const PIN_TABLES: readonly number[] = Array.from({ length: MAX_PINS }, (_, index) =>
@@ -47,13 +45,13 @@ export function pinNumbers({ links, rules, routes }: NetworkState): PinNumbers {
 }
 
 /** Marks that the kernel leads to links of nobody any more. */
-export function stalePins(pins: readonly Pin[], { rules }: NetworkState): Pick<Pin, "family" | "mark">[] {
+export function stalePins(pins: readonly Pin[], { rules }: NetworkState): Pick<Pin, "mark">[] {
   const mask = pins[0]?.mark.mask;
   return rules.filter(isOfPin).flatMap(({ family, selector }) => {
     const [, value, of] = /^fwmark (\S+)\/(\S+)$/.exec(selector) ?? [];
     const mark = { value: Number(value), mask: Number(of) };
     const isWanted = pins.some((pin) => pin.family === family && pin.mark.value === mark.value);
-    return isWanted && mark.mask === mask ? [] : [{ family, mark }];
+    return isWanted && mark.mask === mask ? [] : [{ mark }];
   });
 }
 
@@ -121,25 +119,6 @@ function pinRoutes({ family, link, number }: Pin, source: string | undefined): R
     { ...way, type: "unicast", device: link, ...(source !== undefined && { source }) },
   ];
 }
-
-/**
- * Ends the flows of a mark, so that another link may have it: programs are told at once that their connections are over,
- * also those that only wait. Not every kernel lets sockets be closed (CONFIG_INET_DIAG_DESTROY): there the next segment
- * is answered by a reset.
- */
-export function endFlows({ family, mark: { value, mask } }: Pick<Pin, "family" | "mark">): Command {
-  return { file: "sh", args: ["-c", END_FLOWS, "sh", family, `${value}/${mask}`], mayFail: true };
-}
-
-// A filter for each connection, as ss spells it; without any ss would close all sockets, and with thousands in one filter
-// it closes none. A flow may end by itself between conntrack's look at the list and its deletion: it stops there, and is
-// asked again.
-const END_FLOWS = `
-conntrack -L -f "$1" -p tcp -m "$2" 2>/dev/null |
-  sed -n 's/^tcp .* src=\\([^ ]*\\) dst=\\([^ ]*\\) sport=\\([0-9]*\\) dport=\\([0-9]*\\) src=.*/( src [\\1]:\\3 and dst [\\2]:\\4 )/p' |
-  xargs -r -d '\\n' -n ${SOCKETS_AT_ONCE} sh -c 'filter=$(printf "%s or " "$@"); ss -K -H -t -n "\${filter% or }" >/dev/null' sh
-while conntrack -D -f "$1" -m "$2" >/dev/null 2>&1; do :; done
-`;
 
 function tableOf(number: number): number {
   return FIRST_TABLE + number;
