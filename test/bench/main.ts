@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchDrift } from "./drift/bench.ts";
+import { benchHeartbeat } from "./heartbeat/bench.ts";
 import { benchMemory } from "./memory/bench.ts";
 import { benchOperator } from "./operator/bench.ts";
 import { formatReport, isReached, type Report, reportJson } from "./report.ts";
@@ -70,6 +71,7 @@ bench(
   benchRevocation,
 );
 
+bench("heartbeat", "what it costs a gateway that 1,000 nodes ask whether it lives", 5, benchHeartbeat);
 bench("selection", "how fast the clients of a node follow when a gateway comes or goes", 10, benchSelection);
 
 await runCommand(program);

@@ -16,7 +16,7 @@ import { LOAD_IMAGE, loadImage, loadProgram } from "./load-program.ts";
 import { podsOf, type RunningPod } from "./pods.ts";
 
 const CLUSTER = "chaos";
-const NAMESPACE = "chaos";
+export const NAMESPACE = "chaos";
 const CLIENT_LABEL = "chaos/client";
 export const REPLICAS = 3;
 /** Longer than any scenario: what a drain breaks after its time is over is not what is measured. */
@@ -106,7 +106,10 @@ export async function withGround<T>(
 }
 
 /** The gateways, terminating ones as well. */
-export function gatewaysOf({ kubectl, egress: { namespace, name } }: Ground): Promise<RunningPod[]> {
+export function gatewaysOf({
+  kubectl,
+  egress: { namespace, name },
+}: Pick<Ground, "kubectl" | "egress">): Promise<RunningPod[]> {
   return podsOf(kubectl, namespace, `${EGRESS_LABEL}=${labelValue(name)}`);
 }
 

@@ -3,9 +3,11 @@ import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { withDependents } from "../bed/cluster/control-plane-commands.ts";
 import type { ClusterNode } from "../bed/cluster/node.ts";
 import { RELEASE } from "../bed/workload/chart.ts";
+import { gatewaysReady } from "../bed/workload/gateways.ts";
+import { egress } from "../bed/workload/manifests.ts";
 import { processesOf, programOf } from "../bed/workload/pod-processes.ts";
 import type { Expected } from "./expected.ts";
-import { type Ground, gatewaysOf, REPLICAS } from "./ground.ts";
+import { type Ground, gatewaysOf, NAMESPACE, REPLICAS } from "./ground.ts";
 import { podsOf, type RunningPod } from "./pods.ts";
 
 /** One round of a scenario. */
@@ -35,6 +37,10 @@ const REPLACEMENT_TIMEOUT_MS = 600_000;
 /** As long as clients and gateways take at most to notice what the API does not say. */
 const LASTS_MS = 60_000;
 const OUTAGE_MS = 120_000;
+/** After a start a node is about its ordinary work again. */
+const SETTLE_MS = 10_000;
+
+const BYSTANDER = { namespace: NAMESPACE, name: "bystander" };
 
 const NOTHING_IS_FELT: Expected = { mayReset: "none", downtimeMs: 0 };
 const OTHERS_TAKE_OVER: Expected = { mayReset: "of the gateway", downtimeMs: 1_000, resetMs: 1_500 };
@@ -95,6 +101,28 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     lastsMs: LASTS_MS,
     expected: { mayReset: "none", downtimeMs: 1_000 },
+  },
+  "restart-bystander": {
+    summary:
+      "kill -9 of the program of a gateway without clients, on the same node: what the machine itself does to flows",
+    act: async ({ ground, node, mark }) => {
+      const { kubectl } = ground;
+      await kubectl.apply(
+        egress(BYSTANDER, {
+          destinations: ["192.0.2.0/24"],
+          template: { spec: { nodeSelector: { "kubernetes.io/hostname": node.name } } },
+        }),
+      );
+      await gatewaysReady(kubectl, BYSTANDER);
+      const [gateway] = await gatewaysOf({ kubectl, egress: BYSTANDER });
+      const pids = await node.run(programOf(gateway?.uid ?? ""));
+      await sleep(SETTLE_MS);
+      await mark();
+      await node.run(`kill -KILL ${pids}`);
+    },
+    lastsMs: LASTS_MS,
+    undo: ({ ground }) => ground.kubectl.delete([egress(BYSTANDER, {})]),
+    expected: NOTHING_IS_FELT,
   },
   "restart-container": {
     summary: "all processes of the gateway's container are killed",
