@@ -582,7 +582,7 @@ describe("a running client", () => {
       const other = own === GATEWAY ? OTHER_GATEWAY : GATEWAY;
       await gateways.remove(own);
       await eventually(() => expect(picked()).toEqual([other]));
-      expect(gatewaysOf()).toContainEqual({ ipv4: own, flows: "existing" });
+      expect(gatewaysOf()).toContainEqual({ ipv4: own, flows: "spare" });
       await gateways.add(own);
       await eventually(() => expect(picked()).toEqual([own]));
       const terminating = { ready: false, serving: true, terminating: true };
@@ -590,7 +590,7 @@ describe("a running client", () => {
         endpoints: [{ ...endpoint(own), conditions: terminating }, endpoint(other)],
       });
       await eventually(() => expect(picked()).toEqual([other]));
-      expect(gatewaysOf()).toContainEqual({ ipv4: own, flows: "existing" });
+      expect(gatewaysOf()).toContainEqual({ ipv4: own, flows: "spare" });
     });
 
     it("loses the flows of one through whose tunnel nothing comes any more", async () => {
