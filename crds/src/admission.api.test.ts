@@ -211,7 +211,7 @@ describe("kubectl", () => {
         "podDisruptionBudget",
         "replicas",
       ],
-      ...["sessionAffinity", "sessionAffinityConfig", "strategy", "subnets", "template"],
+      ...["sessionAffinity", "sessionAffinityConfig", "strategy", "subnets", "template", "uplinkProbe"],
     ]);
   });
 

@@ -1,7 +1,7 @@
 /** The Egress: one NAT gateway service in one namespace. */
 
 import { z } from "zod";
-import { Cidr, containsCidr } from "./address.ts";
+import { Address, Cidr, containsCidr } from "./address.ts";
 import { EgressStatus } from "./egress-status.ts";
 import { IntOrPercent, IntOrPortion } from "./int-or-percent.ts";
 import { LabelSelector } from "./label-selector.ts";
@@ -13,6 +13,9 @@ import { type Rule, withCel, withRules } from "./rule.ts";
 /** Bounds the cost of CEL over the list; a gateway for more networks takes fewer, wider ones. */
 const MAX_DESTINATIONS = 1000;
 const MAX_EXCLUDED = 100;
+
+/** Each costs a gateway a process. */
+const MAX_TARGETS = 8;
 
 /** Kubernetes waits as long for a pod whose node is drained: one day should do. */
 const MAX_DRAIN_SECONDS = 86_400;
@@ -89,6 +92,19 @@ const DisruptionBudget = withRules(
     message: "needs exactly one of minAvailable and maxUnavailable",
   },
 );
+
+const UplinkProbe = z.object({
+  targets: z
+    .array(Address.describe("An IPv4 or IPv6 address, like 192.0.2.1 or 2001:db8::1."))
+    .min(1)
+    .max(MAX_TARGETS)
+    .meta({ "x-kubernetes-list-type": "atomic" })
+    .describe(
+      "Addresses outside the cluster that answer echo requests (ping), for instance of the router, or of what clients " +
+        "talk to. A gateway asks each of them twice a second, from its own address. It has lost its way out if all addresses " +
+        "of one family have left three requests in a row unanswered.",
+    ),
+});
 
 /** What the author of an Egress asks for. */
 export const EgressSpec = z
@@ -187,6 +203,11 @@ export const EgressSpec = z
           "with None. A flow then stays with its gateway until it ends, while the gateway terminates as well, and new " +
           "flows leave a gateway that does not answer. A change of this field moves no flow.",
       ),
+    uplinkProbe: UplinkProbe.describe(
+      "If set, each gateway asks some addresses whether its way out works. One that gets no answer takes no new flows, " +
+        "keeps those that it has, and comes back by itself. If no gateway gets an answer, the addresses count as the " +
+        "cause, and all gateways stay in use.",
+    ).exactOptional(),
     natBackend: z
       .enum(["nftables", "iptables"])
       .default("nftables")

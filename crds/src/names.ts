@@ -38,6 +38,12 @@ export const FOU_PORT = 5555;
 /** UDP port on which a gateway answers the node agents' heartbeat. */
 export const HEARTBEAT_PORT = 5556;
 
+/**
+ * What an agent and other gateways ask a gateway in a heartbeat besides slices: it has a value while the gateway gets no
+ * answer from outside (`spec.uplinkProbe`).
+ */
+export const UPLINK_KEY = "uplink";
+
 /** TCP ports of /healthz, /readyz and /metrics. The node agent shares its node's network. */
 export const HEALTH_PORTS = { operator: 8080, egressPod: 8080, nodeAgent: 9785 } as const;
 

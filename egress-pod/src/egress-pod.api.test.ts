@@ -95,6 +95,10 @@ let registry: Registry;
 /** Says that the kernel may have changed. */
 let suspect: (where: Suspicion) => void;
 let events: string[];
+/** What is told of requests to the addresses that it asks. */
+let pinged: Map<string, (answered: boolean) => void>;
+/** Whether other gateways have their way out, by address. */
+let uplinks: Map<string, boolean>;
 let stop: AbortController;
 let running: Promise<void>;
 
@@ -116,6 +120,7 @@ beforeEach(async () => {
   await publishRanges(["10.244.0.0/16"]);
   kernel = new FakeGateway();
   events = [];
+  [pinged, uplinks] = [new Map(), new Map()];
   pod = newPod();
   stop = new AbortController();
 });
@@ -139,6 +144,10 @@ const newPod = () => {
     watchKernel: async ({ onChange }) => {
       suspect = onChange;
     },
+    ping: async (address, onRequest) => {
+      pinged.set(address, onRequest);
+    },
+    askUplinks: async (others) => others.flatMap(([address = ""]) => uplinks.get(address) ?? []),
     recordEvent: ({ metadata }, { reason, message }) => events.push(`${metadata.name} ${reason}: ${message}`),
     logger,
     metrics: new Metrics(registry),
@@ -246,6 +255,35 @@ test("destinations change while it runs; nobody is served once the Egress is gon
   await vi.waitFor(() => expect(kernel.addresses).toEqual([]), SOON);
   expect(kernel.config?.destinations).toEqual([]);
   expect(pod.ready().reasons).toEqual([`Egress ${namespace}/internet does not exist`]);
+});
+
+test("without its way out it is not ready while another gateway has its own, and heartbeats tell of it", async () => {
+  await createEgress({ uplinkProbe: { targets: ["192.0.2.1"] } });
+  const gateways = ["10.244.9.1", "10.244.9.2"].map((address) => ({
+    ...{ name: `gateway-${address}`, addresses: [address], state: "Ready" },
+  }));
+  await egresses().patch(
+    { namespace, name: "internet" },
+    { status: { gateways } },
+    { subresource: "status" },
+  );
+  start();
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  expect(pod.heartbeat("uplink")).toBeUndefined();
+  await vi.waitFor(() => expect([...pinged.keys()]).toEqual(["192.0.2.1"]), SOON);
+
+  uplinks.set("10.244.9.1", true).set("10.244.9.2", true);
+  for (let miss = 0; miss < 3; miss += 1) pinged.get("192.0.2.1")?.(false);
+  expect(pod.heartbeat("uplink")).toBe("silent");
+  const reasons = ["uplink: no answer from 192.0.2.1"];
+  await vi.waitFor(() => expect(pod.ready()).toEqual({ ok: false, reasons }), SOON);
+
+  uplinks.set("10.244.9.2", false);
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  for (let answer = 0; answer < 3; answer += 1) pinged.get("192.0.2.1")?.(true);
+  expect(pod.heartbeat("uplink")).toBeUndefined();
+  const told = ["UplinkLost", "UplinkTargetsSilent", "UplinkBack"];
+  await vi.waitFor(() => expect(events.map((event) => event.split(/[ :]/)[1])).toEqual(told), SOON);
 });
 
 test("the backend changes while it runs, and it says what the node lacks for it", async () => {

@@ -6,6 +6,7 @@ import {
   isInvalid,
   labelValue,
   SLICE_RESOURCE,
+  UPLINK_KEY,
 } from "@egress-nat/crds";
 import type { GatewayConfig, GatewayWatchOptions, Suspicion } from "@egress-nat/founat";
 import {
@@ -28,6 +29,7 @@ import {
   type GatewayEgress,
   gatewayConfig,
   lastUnderstood,
+  otherGateways,
   parseStoredEgress,
   type StoredEgress,
 } from "./egress.ts";
@@ -35,6 +37,9 @@ import type { GatewayEvent, RecordGatewayEvent } from "./gateway-event.ts";
 import { type GatewayPort, GatewaySync } from "./gateway-sync.ts";
 import type { Metrics } from "./metrics.ts";
 import { type GatewaySlice, parseSlice } from "./slice.ts";
+import type { AskUplinks } from "./uplink/others.ts";
+import type { Ping } from "./uplink/ping.ts";
+import { Uplink } from "./uplink/uplink.ts";
 
 export interface EgressPodOptions {
   readonly egress: { readonly namespace: string; readonly name: string };
@@ -49,6 +54,8 @@ export interface EgressPodOptions {
     watch: Pick<GatewayWatchOptions, "ownTransactions" | "onChange">,
     signal: AbortSignal,
   ) => Promise<void>;
+  readonly ping: Ping;
+  readonly askUplinks: AskUplinks;
   readonly recordEvent: RecordGatewayEvent;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -80,15 +87,22 @@ export class EgressPod {
   #failure: string | undefined = "the rule set has not been applied yet";
   readonly #drift: Drift;
   readonly #drainReport: DrainReport;
+  readonly #uplink: Uplink;
   readonly #applied = Promise.withResolvers<void>();
 
   constructor(options: EgressPodOptions) {
-    const { egress, clusterRangesNamespace, createGateway, logger, metrics } = options;
+    const { egress, addresses, clusterRangesNamespace, createGateway, logger, metrics } = options;
     const { namespace, name } = egress;
     this.#options = options;
     this.#sync = new GatewaySync(createGateway);
     this.#drift = new Drift({ ...options, sync: this.#sync });
-    this.#drainReport = new DrainReport({ logger, recordEvent: (event) => this.#recordDrain(event) });
+    const recordEvent = (event: GatewayEvent) => this.#record(event);
+    this.#drainReport = new DrainReport({ logger, recordEvent });
+    this.#uplink = new Uplink({
+      ...{ ping: options.ping, recordEvent, logger },
+      targets: () => this.#egress?.spec.uplinkProbe?.targets ?? [],
+      askOthers: (signal) => options.askUplinks(otherGateways(this.#egress, addresses), signal),
+    });
     metrics.watch({
       clients: () => this.#sync.applied?.clients.size ?? 0,
       slices: () => this.#sync.applied?.slices.size ?? 0,
@@ -142,6 +156,7 @@ export class EgressPod {
       this.#caches.run(signal),
       this.#queue.run(() => this.#bringUpToDate(), signal),
       this.#watchKernel(signal),
+      this.#uplink.run(signal),
     ]);
   }
 
@@ -151,9 +166,13 @@ export class EgressPod {
     return { ok: reasons.length === 0, reasons };
   }
 
+  /** The answer to a key of a heartbeat: that of the way out, or the UID of a slice. */
+  heartbeat(key: string): string | undefined {
+    if (key !== UPLINK_KEY) return this.appliedGeneration(key);
+    return this.#uplink.isSilent ? "silent" : undefined;
+  }
+
   /**
-   * The answer to a heartbeat.
-   *
    * @param sliceUid UID of an EgressClientSlice
    * @returns the generation of the slice whose clients the kernel serves; undefined when it serves none of them. While
    *   it is not known what the kernel holds, every slice counts as one not applied yet: "unknown" would free addresses.
@@ -187,7 +206,7 @@ export class EgressPod {
     return (this.#egress ?? this.#stored)?.spec.drainTimeoutSeconds ?? 0;
   }
 
-  #recordDrain(event: GatewayEvent): void {
+  #record(event: GatewayEvent): void {
     const egress = this.#stored;
     if (egress !== undefined) this.#options.recordEvent(egress, event);
   }
@@ -259,6 +278,7 @@ export class EgressPod {
       yield `the networks of the cluster have not been read yet from ConfigMap ${configMap} (does the operator run?)`;
     }
     if (this.#synced && this.#failure !== undefined) yield this.#failure;
+    if (this.#uplink.reason !== undefined) yield this.#uplink.reason;
   }
 
   #tellIfInvalid(egress: StoredEgress): void {

@@ -20,8 +20,9 @@ export const GatewayEgress = z.object({
     fouSourcePortAuto: true,
     natBackend: true,
     drainTimeoutSeconds: true,
+    uplinkProbe: true,
   }),
-  status: EgressStatus.pick({ allowedNamespaces: true, observedGeneration: true }).optional(),
+  status: EgressStatus.pick({ allowedNamespaces: true, observedGeneration: true, gateways: true }).optional(),
 });
 /** What a gateway needs of its Egress. */
 export type GatewayEgress = z.infer<typeof GatewayEgress> & { readonly invalid?: string };
@@ -68,4 +69,16 @@ export function gatewayConfig(
     excluded: [...clusterRanges, ...(egress?.spec.excludedDestinations ?? [])],
     backend: egress?.spec.natBackend ?? "nftables",
   };
+}
+
+/**
+ * @param own addresses of the gateway that asks
+ * @returns addresses of each other one that the operator has seen
+ */
+export function otherGateways(
+  egress: GatewayEgress | undefined,
+  own: readonly string[],
+): readonly (readonly string[])[] {
+  const all = egress?.status?.gateways?.map(({ addresses }) => addresses) ?? [];
+  return all.filter((addresses) => !addresses.some((address) => own.includes(address)));
 }

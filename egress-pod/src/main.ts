@@ -7,11 +7,13 @@ import {
   HEALTH_PORTS,
   HEARTBEAT_PORT,
 } from "@egress-nat/crds";
-import { Gateway, GatewayWatch, HeartbeatResponder, kernelHere } from "@egress-nat/founat";
+import { Gateway, GatewayWatch, HeartbeatProber, HeartbeatResponder, kernelHere } from "@egress-nat/founat";
 import { createTransport, EventRecorder, loadCredentials, regarding } from "@egress-nat/kube";
 import { createRegistry, HealthServer, parseEnvironment, runProgram } from "@egress-nat/program";
 import { EgressPod } from "./egress-pod.ts";
 import { Metrics } from "./metrics.ts";
+import { askUplinksBy } from "./uplink/others.ts";
+import { ping } from "./uplink/ping.ts";
 
 /** To read and write the elements of ten thousand clients takes nft a second, and on a slow machine many. */
 const SILENCE_MS = 300_000;
@@ -34,6 +36,7 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
     instance: hostname(),
     logger,
   });
+  const prober = new HeartbeatProber();
   const pod = new EgressPod({
     egress: { namespace: EGRESS_NAMESPACE, name: EGRESS_NAME },
     clusterRangesNamespace: CLUSTER_RANGES_NAMESPACE,
@@ -41,6 +44,8 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
     addresses: POD_IPS,
     createGateway: (config) => new Gateway(config, { kernel, logger }),
     watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
+    ping,
+    askUplinks: askUplinksBy(prober),
     recordEvent: (egress, event) =>
       events.record({ regarding: regarding(EGRESS_RESOURCE, egress), ...event }),
     logger,
@@ -54,7 +59,7 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
   });
   const heartbeat = new HeartbeatResponder({
     port: HEARTBEAT_PORT,
-    value: (sliceUid) => pod.appliedGeneration(sliceUid),
+    value: (key) => pod.heartbeat(key),
   });
 
   await health.start();
@@ -66,6 +71,7 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
   await pod.run(stop.signal);
 
   await heartbeat.close();
+  await prober.close();
   await health.close();
   await events.close();
   transport.close();

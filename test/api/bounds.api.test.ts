@@ -113,6 +113,8 @@ beforeAll(async () => {
     },
     // Nobody else changes what is recorded here.
     watchKernel: async () => undefined,
+    ping: async () => undefined,
+    askUplinks: async () => [],
     recordEvent: () => undefined,
     logger,
     metrics: new Metrics(new Registry()),

@@ -67,6 +67,7 @@ export async function withGround<T>(
 ): Promise<T> {
   progress(`${selection} selection: ${REPLICAS} gateways and their clients start`);
   const name: EgressName = { namespace: NAMESPACE, name: selection.toLowerCase() };
+  const { wide } = cluster.plan.internet;
   const object = egress(name, {
     destinations: ["0.0.0.0/0", "::/0"],
     replicas: REPLICAS,
@@ -75,6 +76,7 @@ export async function withGround<T>(
     sessionAffinity: "None",
     fouSourcePortAuto: selection === "Service",
     drainTimeoutSeconds: DRAIN_SECONDS,
+    uplinkProbe: { targets: [wide.ipv4, wide.ipv6] },
   });
   const pods = cluster.nodes.slice(0, -1).map((node) =>
     programPod(

@@ -37,6 +37,7 @@ const REPLACEMENT_TIMEOUT_MS = 600_000;
 /** As long as clients and gateways take at most to notice what the API does not say. */
 const LASTS_MS = 60_000;
 const OUTAGE_MS = 120_000;
+const UPLINK_OUTAGE_MS = 30_000;
 /** After a start a node is about its ordinary work again. */
 const SETTLE_MS = 10_000;
 
@@ -166,6 +167,23 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     lastsMs: LASTS_MS,
     undo: ({ node }) => node.connect(),
     expected: OTHERS_TAKE_OVER,
+  },
+  "uplink-lost": {
+    summary: "the node drops what the gateway sends to the internet, for half a minute",
+    act: async ({ ground, victim, node, mark }) => {
+      const { wide } = ground.cluster.plan.internet;
+      const rules = [
+        `ip saddr ${victim.ipv4} ip daddr ${wide.ipv4} drop`,
+        `ip6 saddr ${victim.ipv6} ip6 daddr ${wide.ipv6} drop`,
+      ];
+      const chain = `type filter hook forward priority -200; ${rules.join("; ")};`;
+      await mark();
+      await node.run(`nft 'table inet chaos { chain uplink { ${chain} } }'`);
+      await sleep(UPLINK_OUTAGE_MS);
+      await node.run("nft delete table inet chaos");
+    },
+    lastsMs: LASTS_MS,
+    expected: { mayReset: "none", downtimeMs: 3_000 },
   },
   "agent-restart": {
     summary: "kill -9 of all node agents",

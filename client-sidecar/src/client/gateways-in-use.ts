@@ -1,5 +1,6 @@
 /** The gateways that this node picks for its clients. */
 
+import { isInvalid } from "@egress-nat/crds";
 import type { WatchedGateway } from "../gateways/heartbeats.ts";
 import type { EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
@@ -12,20 +13,20 @@ const MAX_ASKING = 3;
 /** Those of Egresses that leave the pick to the agent, each once. */
 export function gatewaysInUse(
   registry: Pick<ClientRegistry, "values">,
-  view: Pick<EgressView, "gateways" | "vanishedGateways">,
+  view: Pick<EgressView, "egress" | "gateways" | "vanishedGateways">,
 ): readonly WatchedGateway[] {
   const recorded = registry.values().flatMap(({ egresses }) => egresses);
   const picked = recorded.filter(({ gatewaySelection }) => gatewaySelection === "Agent");
   const egresses = new Map(
     picked.map(({ namespace, name }) => [egressKey({ namespace, name }), { namespace, name }]),
   );
-  return [...egresses.values()].flatMap((egress) =>
-    [...view.gateways(egress), ...view.vanishedGateways(egress)].map(({ name, addresses }) => ({
-      egress,
-      name,
-      addresses,
-    })),
-  );
+  return [...egresses.values()].flatMap((egress) => {
+    const stored = view.egress(egress);
+    const probesUplink = stored !== undefined && !isInvalid(stored) && stored.spec.uplinkProbe !== undefined;
+    return [...view.gateways(egress), ...view.vanishedGateways(egress)].map(({ name, addresses }) => ({
+      ...{ egress, name, addresses, probesUplink },
+    }));
+  });
 }
 
 /**

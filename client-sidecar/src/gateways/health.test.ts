@@ -1,8 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { gateway } from "../testing/gateway.ts";
-import { type Answer, askBy } from "./health.ts";
+import { type Answer, askBy, beatBy } from "./health.ts";
 
 const signal = new AbortController().signal;
+
+describe("a heartbeat", () => {
+  const asked: string[][] = [];
+  const beat = (values: Map<string, string> | undefined, probesUplink: boolean) => {
+    const probe = async (_address: string, _port: number, keys: Iterable<string>) => {
+      asked.push([...keys]);
+      return values;
+    };
+    return beatBy({ probe })({ ...gateway(), probesUplink }, 200);
+  };
+
+  it("asks of the way out only where the Egress has it probed", async () => {
+    expect(await beat(new Map(), false)).toBe("alive");
+    expect(await beat(new Map(), true)).toBe("alive");
+    expect(await beat(new Map([["uplink", "silent"]]), true)).toBe("stranded");
+    expect(await beat(undefined, true)).toBeUndefined();
+    expect(asked).toEqual([[], ["uplink"], ["uplink"], ["uplink"]]);
+  });
+});
 
 describe("an answer", () => {
   const answerOf = (values: Map<string, string> | undefined, generation: number | undefined) =>

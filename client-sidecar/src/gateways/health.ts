@@ -1,7 +1,9 @@
 /** What gateways say of themselves over the heartbeat. */
 
-import { HEARTBEAT_PORT } from "@egress-nat/crds";
+import { HEARTBEAT_PORT, UPLINK_KEY } from "@egress-nat/crds";
 import type { HeartbeatProber, ProbeOptions } from "@egress-nat/founat";
+import type { Heartbeating } from "./heartbeats.ts";
+import type { Beat } from "./pulse.ts";
 import type { Gateway } from "./view.ts";
 
 /** A gateway on the next node answers in less than a millisecond; a busy one may need some. */
@@ -35,18 +37,20 @@ export function askBy(prober: Pick<HeartbeatProber, "probe">, port: number = HEA
 }
 
 /**
- * Asks over the heartbeat whether the program in a gateway answers, whatever it has applied.
+ * Asks over the heartbeat how the program in a gateway is, whatever it has applied.
  *
  * @param port UDP port of the gateways
  */
 export function beatBy(
   prober: Pick<HeartbeatProber, "probe">,
   port: number = HEARTBEAT_PORT,
-): (gateway: Pick<Gateway, "addresses">, timeoutMs: number) => Promise<boolean> {
-  return ({ addresses }, timeoutMs) => anyAnswer(prober, addresses, port, [], { timeoutMs }).then(isDefined);
+): (gateway: Heartbeating, timeoutMs: number) => Promise<Beat> {
+  return async ({ addresses, probesUplink }, timeoutMs) => {
+    const keys = probesUplink ? [UPLINK_KEY] : [];
+    const values = await anyAnswer(prober, addresses, port, keys, { timeoutMs });
+    return values && (values.has(UPLINK_KEY) ? "stranded" : "alive");
+  };
 }
-
-const isDefined = (value: unknown) => value !== undefined;
 
 /** The node may have a route to the gateway in one family only. */
 function anyAnswer(

@@ -20,6 +20,8 @@ const soon = (now: () => number): Clock => ({
 let gateways: WatchedGateway[];
 /** Names of gateways whose programs, and whose kernels, do not answer. */
 let down: Record<"programs" | "kernels", Set<string>>;
+/** Names of gateways that have lost their way out. */
+let stranded: Set<string>;
 let changes: string[];
 let probes: string[];
 let beats: number;
@@ -30,13 +32,14 @@ let running: Promise<void>;
 beforeEach(() => {
   gateways = [one, other];
   down = { programs: new Set(), kernels: new Set() };
+  stranded = new Set();
   [changes, probes, beats] = [[], [], 0];
   ended = new AbortController();
   heartbeats = new Heartbeats({
     gateways: () => gateways,
     beat: async ({ name }) => {
       beats += 1;
-      return !down.programs.has(name);
+      return down.programs.has(name) ? undefined : stranded.has(name) ? "stranded" : "alive";
     },
     probe: async ({ name }) => {
       probes.push(name);
@@ -78,6 +81,14 @@ describe("a gateway whose program has ended", () => {
   });
 });
 
+test("a gateway without its way out says so, and no tunnel is asked", async () => {
+  stranded.add("one");
+  await expect.poll(() => changes).toEqual(["stranded,alive"]);
+  stranded.clear();
+  await expect.poll(() => changes).toEqual(["stranded,alive", "alive,alive"]);
+  expect(probes).toEqual([]);
+});
+
 test("what is not asked any more is forgotten", async () => {
   down.programs.add("one");
   await expect.poll(() => heartbeats.pulse(one)).toBe("suspect");
@@ -92,7 +103,7 @@ describe("misses while this process stood still", () => {
       gateways: () => gateways,
       beat: async ({ name }) => {
         now += 1_000;
-        return name === "other";
+        return name === "other" ? "alive" : undefined;
       },
       probe: async () => undefined,
       onChange: () => undefined,

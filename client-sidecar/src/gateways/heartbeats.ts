@@ -7,6 +7,7 @@ import {
   afterBeat,
   afterProbe,
   asksTunnel,
+  type Beat,
   HEARD_OF_NOTHING_BAD,
   type Heard,
   type Pulse,
@@ -29,6 +30,8 @@ const ROUNDS_TO_SETTLE = 3;
 export interface Heartbeating {
   readonly name: string;
   readonly addresses: readonly string[];
+  /** Whether it knows of its way out. */
+  readonly probesUplink?: boolean;
 }
 
 /** A gateway that flows of clients of this node may use. */
@@ -39,8 +42,8 @@ export interface WatchedGateway extends Heartbeating {
 export interface HeartbeatsOptions {
   /** Those of now. */
   readonly gateways: () => readonly WatchedGateway[];
-  /** Asks the program in a gateway. @returns whether it has answered in time */
-  readonly beat: (gateway: Heartbeating, timeoutMs: number) => Promise<boolean>;
+  /** Asks the program in a gateway. */
+  readonly beat: (gateway: Heartbeating, timeoutMs: number) => Promise<Beat>;
   /** Asks the kernel in a gateway through the tunnel of a client. @returns undefined where no client has one to it */
   readonly probe: (gateway: WatchedGateway) => Promise<boolean | undefined>;
   /** A gateway of it has another pulse than before. */
@@ -90,18 +93,18 @@ export class Heartbeats {
     const startedAt = this.#clock.now();
     const answers = await Promise.all(gateways.map((gateway) => this.#beat(gateway)));
     const hasStalled = this.#clock.now() - startedAt > STALL_MS;
-    const isDeaf = hasStalled && !answers.includes(true);
+    const isDeaf = hasStalled && answers.every((answer) => answer === undefined);
     gateways.forEach((gateway, index) => {
-      const answered = answers[index] ?? false;
-      if (!isDeaf) this.#learn(gateway, (heard) => afterBeat(heard, answered));
+      if (!isDeaf) this.#learn(gateway, (heard) => afterBeat(heard, answers[index]));
       if (asksTunnel(this.#of(gateway))) void this.#probe(gateway, signal);
     });
   }
 
   /** One address is enough for one that answers; the node may have lost its way to the gateway in one family only. */
-  #beat({ name, addresses }: WatchedGateway): Promise<boolean> {
-    const asked = this.#of({ addresses }).misses === 0 ? addresses.slice(0, 1) : addresses;
-    return this.#options.beat({ name, addresses: asked }, BEAT_MS);
+  #beat(gateway: WatchedGateway): Promise<Beat> {
+    const { addresses } = gateway;
+    const asked = this.#of(gateway).misses === 0 ? addresses.slice(0, 1) : addresses;
+    return this.#options.beat({ ...gateway, addresses: asked }, BEAT_MS);
   }
 
   /** One at a time for each gateway. */

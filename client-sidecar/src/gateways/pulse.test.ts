@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { afterBeat, afterProbe, asksTunnel, HEARD_OF_NOTHING_BAD, type Heard, pulseOf } from "./pulse.ts";
 
-const beats = (heard: Heard, ...answers: readonly boolean[]) => answers.reduce(afterBeat, heard);
+const beats = (heard: Heard, ...answers: readonly boolean[]) =>
+  answers.map((answered) => (answered ? "alive" : undefined)).reduce(afterBeat, heard);
 const probes = (heard: Heard, ...answers: readonly (boolean | undefined)[]) =>
   answers.reduce(afterProbe, heard);
 const quiet = beats(HEARD_OF_NOTHING_BAD, false, false, false);
@@ -43,6 +44,14 @@ describe("a gateway", () => {
     const dead = probes(quiet, false, false);
     expect(pulseOf(probes(dead, true))).toBe("suspect");
     expect(pulseOf(probes(dead, ...Array.from({ length: 30 }, () => undefined)))).toBe("suspect");
+  });
+
+  test("is stranded as soon as it says so, and until it does not", () => {
+    const stranded = afterBeat(HEARD_OF_NOTHING_BAD, "stranded");
+    expect(pulseOf(stranded)).toBe("stranded");
+    expect(pulseOf(beats(stranded, false, false))).toBe("stranded");
+    expect(pulseOf(beats(stranded, true))).toBe("alive");
+    expect(pulseOf(beats(stranded, false, false, false))).toBe("suspect");
   });
 
   test("is alive again after five answers in a row, and a probe that ends later says nothing", () => {

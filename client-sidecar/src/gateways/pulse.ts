@@ -1,11 +1,15 @@
 /** Whether a gateway takes new flows, and whether those that it has still pass: two signals, because either may end alone. */
 
+/** What the program in a gateway says; undefined: it has not answered. stranded: it has lost its way out. */
+export type Beat = "alive" | "stranded" | undefined;
+
 /**
  * - alive: its program answers the heartbeat
+ * - stranded: it does, and says that it has lost its way out
  * - suspect: it does not, and nothing says that the kernel of its network namespace is gone as well: flows that it has go on
  * - dead: nothing comes back through the tunnel either
  */
-export type Pulse = "alive" | "suspect" | "dead";
+export type Pulse = "alive" | "stranded" | "suspect" | "dead";
 
 /** In a row. One datagram may be lost, and two beats fall into a short stall. */
 const MISSES_TO_SUSPECT = 3;
@@ -21,6 +25,8 @@ const PROBES_UNASKED_TO_FORGET = 30;
 
 /** What has been heard of one gateway so far. */
 export interface Heard {
+  /** What the last answer was. */
+  readonly answer: Exclude<Beat, undefined>;
   /** Heartbeats that were not answered since it was alive, or since it was trusted again. */
   readonly misses: number;
   /** Heartbeats that were answered in a row. */
@@ -31,10 +37,16 @@ export interface Heard {
   readonly unasked: number;
 }
 
-export const HEARD_OF_NOTHING_BAD: Heard = { misses: 0, answers: 0, silences: 0, unasked: 0 };
+export const HEARD_OF_NOTHING_BAD: Heard = {
+  answer: "alive",
+  misses: 0,
+  answers: 0,
+  silences: 0,
+  unasked: 0,
+};
 
-export function pulseOf({ misses, silences }: Heard): Pulse {
-  if (misses < MISSES_TO_SUSPECT) return "alive";
+export function pulseOf({ answer, misses, silences }: Heard): Pulse {
+  if (misses < MISSES_TO_SUSPECT) return answer;
   return silences < SILENCES_TO_DIE ? "suspect" : "dead";
 }
 
@@ -43,11 +55,13 @@ export function asksTunnel({ misses }: Heard): boolean {
   return misses > 0;
 }
 
-export function afterBeat(heard: Heard, answered: boolean): Heard {
-  if (!answered) return { ...heard, answers: 0, misses: heard.misses + 1 };
+export function afterBeat(heard: Heard, answer: Beat): Heard {
+  if (answer === undefined) return { ...heard, answers: 0, misses: heard.misses + 1 };
   const answers = heard.answers + 1;
-  const isTrusted = pulseOf(heard) === "alive" || answers >= ANSWERS_TO_TRUST;
-  return isTrusted ? { ...HEARD_OF_NOTHING_BAD, answers } : { ...heard, answers, silences: 0 };
+  const isTrusted = heard.misses < MISSES_TO_SUSPECT || answers >= ANSWERS_TO_TRUST;
+  return isTrusted
+    ? { ...HEARD_OF_NOTHING_BAD, answer, answers }
+    : { ...heard, answer, answers, silences: 0 };
 }
 
 /** @param answered undefined where no client has a tunnel to ask through */

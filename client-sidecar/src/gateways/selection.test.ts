@@ -99,6 +99,8 @@ describe("with the selection of the agent", () => {
     ["the last one that terminates gets new ones all the same", [leaving(B)], [B]],
     ["one that does not answer the heartbeat gets no new ones", [A, { ...B, pulse: "suspect" }], [A]],
     ["where none answers all get new ones: the heartbeat is what fails", [{ ...B, pulse: "suspect" }], [B]],
+    ["nor does one that has lost its way out", [A, { ...B, pulse: "stranded" }], [A]],
+    ["where all have, the addresses that they ask are what fails", [{ ...B, pulse: "stranded" }], [B]],
     ["a dead one gets none", [A, { ...B, pulse: "dead" }], [A]],
     ["where all seem dead it is this node that hears nothing", [{ ...B, pulse: "dead" }], [B]],
     [

@@ -9,7 +9,12 @@ import type { Pulse } from "./pulse.ts";
 /** The part of an Egress that the agent keeps: it does not need the pod template, which may be long. */
 export const EgressFacts = z.object({
   metadata: ObjectHead,
-  spec: EgressSpec.pick({ ...POLICY_FIELDS, allowedNamespaces: true, clientStartup: true }),
+  spec: EgressSpec.pick({
+    ...POLICY_FIELDS,
+    allowedNamespaces: true,
+    clientStartup: true,
+    uplinkProbe: true,
+  }),
   status: EgressStatus.pick({
     serviceIPs: true,
     serviceUID: true,

@@ -12,6 +12,8 @@ const CALM_MS = 5_000;
 
 const REPORTED: Readonly<Record<Pulse, GatewayReport["state"] | undefined>> = {
   alive: undefined,
+  // It says so itself, by not being ready.
+  stranded: undefined,
   suspect: "Suspect",
   dead: "Down",
 };

@@ -33,6 +33,25 @@ export const EGRESS_CASES: readonly EgressCase[] = [
     title: "1000 long networks",
     spec: { destinations: Array.from({ length: 1000 }, (_, index) => longNetwork(index)) },
   },
+  {
+    title: "addresses of the uplink's probe",
+    spec: { ...ANY, uplinkProbe: { targets: ["192.0.2.1", "2001:db8::1"] } },
+  },
+  {
+    title: "a probe of nobody",
+    spec: { ...ANY, uplinkProbe: { targets: [] } },
+    refusal: "should have at least 1 items",
+  },
+  {
+    title: "a probe of a name",
+    spec: { ...ANY, uplinkProbe: { targets: ["example.org"] } },
+    refusal: '"example.org" is not an IP address: write one like 192.0.2.1 or 2001:db8::1',
+  },
+  {
+    title: "a probe of too many addresses",
+    spec: { ...ANY, uplinkProbe: { targets: Array.from({ length: 9 }, (_, index) => `192.0.2.${index}`) } },
+    refusal: "must have at most 8 items",
+  },
   { title: "no destinations", spec: {}, refusal: "spec.destinations: Required value" },
   {
     title: "an empty list of destinations",

@@ -33,7 +33,7 @@ export function pinNumbers({ links, rules, routes }: NetworkState): PinNumbers {
   const known = new Map<string, number>();
   // A link that somebody has taken down has lost its routes.
   for (const { name } of links) {
-    const [preferred = 0] = numbersFor(name, MAX_PINS);
+    const preferred = preferredNumber(name, MAX_PINS);
     if (isLinkName(name) && numbers.has(preferred)) known.set(pinKey(name), preferred);
   }
   for (const { table, type, device } of routes) {
@@ -74,7 +74,7 @@ export function pinsOf(links: readonly TunnelLink[], known: PinNumbers, mask: nu
     const link = linkName(each);
     const own = known.get(pinKey(link)) ?? 0;
     const isOwn = own <= available && holders.get(own) === pinKey(link) && !taken.has(own);
-    const number = isOwn ? own : numbersFor(link, available).find((candidate) => !holders.has(candidate));
+    const number = isOwn ? own : freeNumber(link, available, holders);
     if (number === undefined) {
       throw new FounatError(
         "invalid-config",
@@ -87,10 +87,23 @@ export function pinsOf(links: readonly TunnelLink[], known: PinNumbers, mask: nu
   });
 }
 
-/** All of them, in the order in which a link of this name asks for them. */
-function numbersFor(link: string, available: number): number[] {
-  const first = Number.parseInt(link.slice(-8), 16);
-  return Array.from({ length: available }, (_, index) => ((first + index) % available) + 1);
+/** The number that a link of this name asks for. */
+function preferredNumber(link: string, available: number): number {
+  return (Number.parseInt(link.slice(-8), 16) % available) + 1;
+}
+
+/** It, or the next that nobody has. */
+function freeNumber(
+  link: string,
+  available: number,
+  holders: ReadonlyMap<number, string>,
+): number | undefined {
+  let number = preferredNumber(link, available);
+  for (let tried = 0; tried < available; tried += 1) {
+    if (!holders.has(number)) return number;
+    number = (number % available) + 1;
+  }
+  return undefined;
 }
 
 /**

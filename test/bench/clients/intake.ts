@@ -79,6 +79,8 @@ const pod = new EgressPod({
     };
   },
   watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
+  ping: async () => undefined,
+  askUplinks: async () => [],
   recordEvent: (_, { message }) => {
     throw new Error(message);
   },
