@@ -22,9 +22,11 @@ export interface PodNetworks {
   /**
    * Leads flows where the configuration says, sooner than {@link apply}, which has to follow.
    *
-   * @returns false where that takes what only {@link apply} makes
+   * @returns whether anything had to be changed; undefined where that takes what only {@link apply} makes
    */
-  steer(netns: string, config: ClientConfig): Promise<boolean>;
+  steer(netns: string, config: ClientConfig): Promise<boolean | undefined>;
+  /** Forgets all namespaces but these. */
+  keep(netnses: ReadonlySet<string>): void;
   /** @returns what differs, in words */
   check(netns: string, config: ClientConfig): Promise<readonly string[]>;
   /** Sends a packet through each tunnel and back. @returns the tunnels through which no answer came */

@@ -136,6 +136,16 @@ test("what an Egress, a gateway or the cluster has changed is none", async () =>
   expect(await repairs()).toBe(0);
 });
 
+test("nor is what steering has left, with the configuration that it has led back to", async () => {
+  await look();
+  networks.wipe(record.netns);
+  reapplier.expectChanges(record);
+  await look();
+  await minuteLater();
+  expect(events).toEqual([]);
+  expect(await repairs()).toBe(0);
+});
+
 test("nor is what an agent that has just started finds: a former one may have been another version", async () => {
   networks.wipe(record.netns);
   await look();
@@ -161,6 +171,14 @@ test("nor is what a client needs that was added anew, as a runtime does after a 
   await look();
   await minuteLater();
   expect(events).toEqual([]);
+});
+
+test("namespaces of nobody any more are forgotten", async () => {
+  await reapplier.sweep();
+  expect(networks.kept).toEqual(new Set([record.netns]));
+  registry.bury(recordId(record));
+  await reapplier.sweep();
+  expect(networks.kept).toEqual(new Set());
 });
 
 test("what goes on to fail is told of in an event, once until it is done", async () => {

@@ -76,6 +76,11 @@ export class Reapplier {
     for (const client of clients) this.#queue.add(recordId(client));
   }
 
+  /** What the next look at a client finds is nobody else's doing. */
+  expectChanges(client: Attachment): void {
+    this.#applied.delete(recordId(client));
+  }
+
   /** Runs until the signal is aborted. */
   run(signal: AbortSignal): Promise<void> {
     return this.#queue.run((id) => this.#work(id, signal), signal);
@@ -91,6 +96,7 @@ export class Reapplier {
       await lives.happened("vanished", record);
     }
     for (const id of this.#applied.keys()) if (registry.get(id) === undefined) this.#applied.delete(id);
+    networks.keep(new Set(registry.values().map(({ netns }) => netns)));
     withdrawals.scan();
   }
 

@@ -25,28 +25,37 @@ let steerer: Steerer;
 let later: (() => void)[];
 /** What happened. */
 let log: string[];
+/** In whose namespaces a change is nobody else's doing. */
+let expected: string[];
 let stop: () => Promise<void>;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-steerer-"));
-  [log, later] = [[], []];
+  [log, later, expected] = [[], [], []];
   registry = new ClientRegistry(new NodeState(locationsIn(folder), logger));
   for (const record of records) registry.add(record);
   const steer = async (netns: string) => {
     log.push(`steered ${netns}`);
     if (netns === records[2]?.netns) throw new Error("no such map");
-    return netns !== records[3]?.netns;
+    return netns === records[3]?.netns ? undefined : netns !== records[4]?.netns;
   };
   const reapply = (clients: readonly Attachment[]) => {
     for (const { containerId } of clients) log.push(`looked at ${containerId}`);
   };
+  const expectChanges = ({ containerId }: Attachment) => expected.push(containerId);
   const after = (_: number, callback: () => void) => {
     later.push(callback);
     return () => undefined;
   };
   const view = { egress: () => undefined, gateways: () => [], clusterRanges: [] };
   steerer = new Steerer({
-    ...{ registry, networks: { steer }, reapplier: { reapply }, logger, clock: { now: () => 0, after } },
+    ...{
+      registry,
+      networks: { steer },
+      reapplier: { reapply, expectChanges },
+      logger,
+      clock: { now: () => 0, after },
+    },
     view: view as unknown as EgressView,
   });
   stop = runInBackground(steerer);
@@ -77,8 +86,16 @@ test("all clients are steered before any is looked at; at once only those that c
   await vi.waitFor(() => expect(log).toHaveLength(11));
   expect(log.slice(0, 9).toSorted()).toEqual(steerings(...all));
   expect(log.splice(0).slice(9).toSorted()).toEqual(looks(2, 3));
+  expect(steerer.isIdle).toBe(false);
   aSecondLater();
   expect(await happened(7)).toEqual(looks(0, 1, 4, 5, 6, 7, 8));
+  expect(steerer.isIdle).toBe(true);
+});
+
+test("what was changed, or may have been when it failed, is taken for nobody else's doing", async () => {
+  steerer.steer(records.slice(0, 5));
+  expect((await happened(7)).filter((each) => each.startsWith("steered"))).toHaveLength(5);
+  expect(expected.toSorted()).toEqual(["sandbox-0", "sandbox-1", "sandbox-2"]);
 });
 
 test("a client that is steered again within that second is looked at once", async () => {

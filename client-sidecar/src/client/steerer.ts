@@ -23,7 +23,7 @@ export interface SteererOptions {
   readonly registry: Pick<ClientRegistry, "get" | "owner">;
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "steer">;
-  readonly reapplier: Pick<Reapplier, "reapply">;
+  readonly reapplier: Pick<Reapplier, "reapply" | "expectChanges">;
   readonly logger: Logger;
   readonly clock?: Clock;
 }
@@ -40,6 +40,11 @@ export class Steerer {
   constructor(options: SteererOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
+  }
+
+  /** Whether no client waits to be steered, or to be looked at after that. */
+  get isIdle(): boolean {
+    return this.#queue.depth + this.#queue.active + this.#steered.size === 0;
   }
 
   /** Steers clients of Egresses or gateways that have changed, and has them brought up to date. */
@@ -71,12 +76,15 @@ export class Steerer {
 
   /** Whether the client's flows go where they are to go. */
   async #follows(record: ClientRecord): Promise<boolean> {
-    const { registry, view, networks, logger } = this.#options;
+    const { registry, view, networks, reapplier, logger } = this.#options;
     const owner = registry.owner(record.netns);
     if (owner !== undefined && recordId(owner) !== recordId(record)) return false;
     try {
-      return await networks.steer(record.netns, clientConfig(record, view));
+      const isChanged = await networks.steer(record.netns, clientConfig(record, view));
+      if (isChanged) reapplier.expectChanges(record);
+      return isChanged !== undefined;
     } catch (err) {
+      reapplier.expectChanges(record);
       logger.debug(
         { err, pod: record.pod },
         "cannot steer a client: what it lacks is seen when it is looked at",

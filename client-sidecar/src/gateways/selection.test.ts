@@ -112,6 +112,15 @@ describe("with the selection of the agent", () => {
     expect(picked({ gateways })).toEqual(expected.flatMap(({ addresses }) => addresses));
   });
 
+  test("a dead one keeps its flows where nobody is heard, but gets no new ones while another may live", () => {
+    const gateways = [
+      { ...A, pulse: "dead" },
+      { ...B, pulse: "suspect" },
+    ] as const;
+    expect(picked({ gateways })).toEqual(B.addresses);
+    expect(gatewaysOf({ gateways })).toContainEqual({ ipv4: "10.244.1.1", flows: "existing" });
+  });
+
   test("a dead one keeps no flow: it is not named", () => {
     const addresses = gatewaysOf({ gateways: [A, { ...B, pulse: "dead" }] }).flatMap(({ ipv4 = [] }) => ipv4);
     expect(addresses).toEqual(["10.244.1.1", "10.96.0.10"]);

@@ -25,18 +25,20 @@ export interface Selection {
 export function clientGateways(selection: Selection): readonly ClientGateway[] {
   const { policy, serviceIPs, gateways } = selection;
   const living = livingOf(gateways);
+  const kept = isAnyHeard(gateways) ? living : gateways;
   // Also while nobody serves behind it: that may pass.
   const service: readonly ClientGateway[] =
     serviceIPs.length > 0 ? [{ ...firstOfEach(serviceIPs), flows: "existing" }] : [];
   if (policy.gatewaySelection === "Service") {
-    const keepers = FAMILIES.flatMap((family) => naming(family, living, "existing"));
+    const keepers = FAMILIES.flatMap((family) => naming(family, kept, "existing"));
     return [target(serviceIPs, gateways), ...service, ...keepers];
   }
   return [
     ...FAMILIES.flatMap((family) => {
       const picked = pick(family, living, selection);
-      const others = living.filter((gateway) => !picked.includes(gateway));
-      const spare = policy.sessionAffinity === "None" ? [] : pick(family, others, selection);
+      const others = kept.filter((gateway) => !picked.includes(gateway));
+      const next = living.filter((gateway) => !picked.includes(gateway));
+      const spare = policy.sessionAffinity === "None" ? [] : pick(family, next, selection);
       return [
         ...picked.map((gateway) => of(family, gateway)),
         ...naming(family, spare, "spare"),
@@ -51,7 +53,12 @@ export function clientGateways(selection: Selection): readonly ClientGateway[] {
   ];
 }
 
-/** Where all of them seem dead, it is this node that hears nothing: to end the flows would help nobody. */
+/** Else it may be this node that hears nothing: to end flows would help nobody. */
+function isAnyHeard(gateways: readonly Gateway[]): boolean {
+  return gateways.some(({ pulse }) => pulse === "alive" || pulse === "stranded");
+}
+
+/** Those that may take new flows. */
 function livingOf(gateways: readonly Gateway[]): readonly Gateway[] {
   const living = gateways.filter(({ pulse }) => pulse !== "dead");
   return living.length > 0 ? living : gateways;

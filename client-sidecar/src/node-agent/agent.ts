@@ -176,7 +176,15 @@ function partsOf(
   const steerer = new Steerer({ ...shared, reapplier });
   // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
   const added = { values: () => registry.values().filter((one) => registry.phase(one) !== "adding") };
-  const driftWatch = new DriftWatch({ ...shared, registry: added, reapplier });
+  const driftWatch = new DriftWatch({
+    ...{ ...shared, registry: added },
+    reapplier: {
+      reapply: (clients) => reapplier.reapply(clients),
+      get isIdle() {
+        return reapplier.isIdle && steerer.isIdle;
+      },
+    },
+  });
   const keeper = new SliceKeeper({ state, registry, writer, logger });
   const adder = new Adder({
     ...{ ...shared, state, slices: writer, ask },

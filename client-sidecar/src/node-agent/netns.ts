@@ -38,27 +38,42 @@ export class KernelPodNetworks implements PodNetworks {
     this.#logger = logger;
   }
 
-  setUp(netns: string, config: ClientConfig): Promise<void> {
+  async setUp(netns: string, config: ClientConfig): Promise<void> {
     const client = this.#client(netns, { spareShell: this.#spareShell });
-    return this.#turns.take(netns, async () => {
-      this.#known.set(netns, await client.setUp(config));
-    });
+    await this.#change(netns, async () => ({ known: await client.setUp(config) }));
   }
 
   apply(netns: string, config: ClientConfig): Promise<Repair> {
-    return this.#turns.take(netns, async () => {
-      const repair = await this.#client(netns).repair(config);
-      this.#known.set(netns, repair.known);
-      return repair;
-    });
+    return this.#change(netns, () => this.#client(netns).repair(config));
   }
 
-  steer(netns: string, config: ClientConfig): Promise<boolean> {
+  async steer(netns: string, config: ClientConfig): Promise<boolean | undefined> {
+    const { isChanged } = await this.#change(netns, async (before) => {
+      const known = before && (await this.#client(netns).steer(config, before));
+      return { known: known ?? before, isChanged: known && known !== before };
+    });
+    return isChanged;
+  }
+
+  keep(netnses: ReadonlySet<string>): void {
+    for (const netns of this.#known.keys()) if (!netnses.has(netns)) this.#known.delete(netns);
+  }
+
+  /** What a change that has failed has left nobody knows. */
+  #change<T extends { readonly known: KnownClient | undefined }>(
+    netns: string,
+    change: (before: KnownClient | undefined) => Promise<T>,
+  ): Promise<T> {
     return this.#turns.take(netns, async () => {
       const before = this.#known.get(netns);
-      const known = before && (await this.#client(netns).steer(config, before));
-      if (known !== undefined) this.#known.set(netns, known);
-      return known !== undefined;
+      try {
+        const result = await change(before);
+        if (result.known !== undefined) this.#known.set(netns, result.known);
+        return result;
+      } catch (err) {
+        this.#known.delete(netns);
+        throw err;
+      }
     });
   }
 

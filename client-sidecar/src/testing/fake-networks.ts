@@ -23,6 +23,8 @@ export class FakeNetworks implements PodNetworks {
   readonly #followed = new Map<string, readonly string[]>();
   /** What the next {@link apply} fails with. */
   failure: Error | undefined;
+  /** All others were forgotten. */
+  kept: ReadonlySet<string> = new Set();
   /** Tunnels through which no probe comes back. */
   silent: readonly SilentTunnel[] = [];
   readonly probes: TunnelProbeOptions[] = [];
@@ -65,8 +67,10 @@ export class FakeNetworks implements PodNetworks {
   }
 
   /** All of it is done by {@link apply}. */
-  async steer(): Promise<boolean> {
-    return false;
+  async steer(): Promise<undefined> {}
+
+  keep(netnses: ReadonlySet<string>): void {
+    this.kept = netnses;
   }
 
   /** Somebody else takes away all that was applied. */

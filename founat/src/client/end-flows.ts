@@ -6,8 +6,7 @@ const SOCKETS_AT_ONCE = 300;
 
 /**
  * Asks for all flows once, because conntrack's table is that of all network namespaces, and to go through it takes longer
- * than anything else here. A flow may end by itself between a look and its deletion: conntrack stops there, and is asked
- * again. Without a filter ss would close all sockets.
+ * than anything else here. Flows of a mark are deleted until there is none. Without a filter ss would close all sockets.
  *
  * Arguments: the mask, and a value for each mark.
  */

@@ -191,14 +191,14 @@ describe("the flows of a gateway that is gone", () => {
   });
 
   test("are ended while they wait", async () => {
-    await use(first);
+    const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
     const open = () => inside("client", "ss -H -t -n state established | wc -l");
     const options = { times: 2, pause: 20 };
     const waiting = (["ipv4", "ipv6"] as const).map((family) =>
       ask("client", "tcp", addressOf("internet", family), options),
     );
     await expect.poll(open, { timeout: 20_000 }).toBe("2\n");
-    await use(second);
+    await client.steer(configured(second), known);
     expect(await open()).toBe("0\n");
     const ended = (await Promise.all(waiting)).map((talk) => talk.split("\n")[1]);
     expect(ended).toEqual(["ECONNABORTED", "ECONNABORTED"]);

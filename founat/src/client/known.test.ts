@@ -1,7 +1,7 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import { expect, test } from "vitest";
 import { clientConfig, egress } from "../testing/configs.ts";
-import type { ClientConfig, ClientGateway } from "./config.ts";
+import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
 import { Known } from "./known.ts";
 import { type ClientFacts, planClient } from "./plan.ts";
 
@@ -37,6 +37,21 @@ test("one transaction leads them to a gateway with a tunnel, and none to one wit
   expect(words(known(A, spare(B)), B, existing(A))).toEqual(["lead"]);
   expect(words(known(A, B), A, existing(B))).toEqual(["lead"]);
   expect(words(known(A, spare(B)), C, existing(A))).toBeUndefined();
+});
+
+test("a spare gateway is not waited for: it gets its tunnel by a look", () => {
+  expect(words(known(A, spare(B)), B, spare(C), existing(A))).toEqual(["lead"]);
+  expect(words(known(A, spare(B)), B, spare(C))).toEqual(["lead", "end flows"]);
+  expect(words(known(A, spare(B)), A, spare(C), existing(B))).toEqual([]);
+});
+
+test.each<[string, Partial<ClientEgress>]>([
+  ["destinations", { destinations: ["192.0.2.0/24"] }],
+  ["exclusions", { excluded: ["192.0.2.0/24"] }],
+  ["the source port", { sourcePortAuto: true }],
+])("where the configuration has other %s as well, nothing is led before all of it is done", (_, changes) => {
+  const config = clientConfig(egress({ gateways: [B, existing(A)], ...changes }));
+  expect(known(A, spare(B)).steering(config)).toBeUndefined();
 });
 
 test("flows of gateways that are not named end, in each family", () => {

@@ -56,12 +56,13 @@ export class Known implements KnownClient {
 
   /**
    * What makes flows follow `config` by one transaction: new ones begin with other gateways, and those of gateways that
-   * are not named any more end. All else of `config` is not done.
+   * are not named any more end. Tunnels of spare gateways are not made.
    *
-   * @returns undefined where it takes a tunnel that is not there
+   * @returns undefined where it takes more: a tunnel that is not there, or `config` differs in anything but gateways
    * @throws FounatError `invalid-config`
    */
   steering(config: ClientConfig): Steering | undefined {
+    if (!isDeepStrictEqual(withoutGateways(config), withoutGateways(this.#config))) return undefined;
     const { policy, links } = planClient(withGatewaysOf(this.#config, config), this.#facts);
     const isKnown = ({ link }: Pin) => this.#plan.policy.pins.some((pin) => pin.link === link);
     if (!policy.pins.every(isKnown)) return undefined;
@@ -77,7 +78,15 @@ export class Known implements KnownClient {
   }
 }
 
-/** `config`, whose Egresses have the gateways of a former one as well: routes lead to these until a look. */
+/** What of a configuration decides about more than gateways. Peers come and go with these, and wait for a look. */
+function withoutGateways({ egresses, ...rest }: ClientConfig) {
+  return { ...rest, egresses: egresses.map((egress) => ({ ...egress, gateways: [], peers: [] })) };
+}
+
+/**
+ * `config` as far as there are tunnels: its Egresses have the gateways of a former one as well, because routes lead to these
+ * until a look, and none that are spare.
+ */
 function withGatewaysOf(former: ClientConfig, config: ClientConfig): ClientConfig {
   const egresses = config.egresses.map((egress) => {
     const named = gatewayAddresses(egress);
@@ -88,7 +97,10 @@ function withGatewaysOf(former: ClientConfig, config: ClientConfig): ClientConfi
     const gone = others.map(
       (address): ClientGateway => ({ [familyOf(address)]: address, flows: "existing" }),
     );
-    return { ...egress, gateways: [...egress.gateways, ...gone] };
+    const current = egress.gateways.map(
+      (gateway): ClientGateway => (gateway.flows === "spare" ? { ...gateway, flows: "existing" } : gateway),
+    );
+    return { ...egress, gateways: [...current, ...gone] };
   });
   return { ...config, egresses };
 }

@@ -10,10 +10,15 @@ export interface ProbeOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Of the event loop, in each of which it reads 32 datagrams: with the answers of more gateways others keep coming. */
+const MAX_TURNS = 64;
+
 /** Asks gateways whether they live, and for the values of keys. */
 export class HeartbeatProber {
   readonly #sockets = new Map<"udp4" | "udp6", Promise<Socket>>();
   readonly #pending = new Map<string, (response: Response) => void>();
+  /** How many datagrams have come. */
+  #received = 0;
 
   /**
    * Sends one request (several datagrams where the keys need them) and waits for the answer. Nothing is sent twice:
@@ -63,13 +68,21 @@ export class HeartbeatProber {
         deadline.removeEventListener("abort", onAbort);
         resolve(response);
       };
-      // A process that has stood still looks at its clock before it looks at what has come meanwhile.
-      const onAbort = () => setImmediate(() => settle(undefined));
+      const onAbort = () => this.#whenAllIsRead(() => settle(undefined));
       if (deadline.aborted) return resolve(undefined);
       deadline.addEventListener("abort", onAbort);
       this.#pending.set(id, settle);
       // What cannot be sent (no route, refused) is not answered either: the deadline decides.
       socket.send(encodeRequest({ nonce, keys }), port, address, () => undefined);
+    });
+  }
+
+  /** A process that has stood still looks at its clock before it looks at what has come meanwhile, some at a time. */
+  #whenAllIsRead(callback: () => void, turns = MAX_TURNS): void {
+    const before = this.#received;
+    setImmediate(() => {
+      if (this.#received === before || turns === 0) callback();
+      else this.#whenAllIsRead(callback, turns - 1);
     });
   }
 
@@ -88,6 +101,7 @@ export class HeartbeatProber {
     await once(socket, "listening");
     socket.on("error", () => undefined);
     socket.on("message", (datagram) => {
+      this.#received += 1;
       const response = decodeResponse(datagram);
       if (response !== undefined) this.#pending.get(Buffer.from(response.nonce).toString("hex"))?.(response);
     });

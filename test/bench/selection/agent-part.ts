@@ -55,7 +55,7 @@ const steerer = new Steerer({
   },
   view,
   networks: { steer },
-  reapplier: { reapply: () => undefined },
+  reapplier: { reapply: () => undefined, expectChanges: () => undefined },
   logger: createLogger({ name: "bench", level: "debug" }),
 });
 
