@@ -1,5 +1,6 @@
 /** How the guard keeps each flow with the gateway that it began with, as chains and maps of nft. */
 
+import { createHash } from "node:crypto";
 import type { Pin } from "../../client/mark.ts";
 import type { ClientPolicy } from "../../client/policy.ts";
 import { hex } from "../spelling.ts";
@@ -38,9 +39,10 @@ function begin(pins: readonly Pin[]): string {
   return others.length === 0 ? `take_${only?.number}` : spreadName(pins);
 }
 
-/** Named for its first gateway: Egresses have no names that nft would take. */
-function spreadName([first]: readonly Pin[]): string {
-  return `spread_${first?.number}`;
+/** Named for its gateways: Egresses have no names that nft would take. */
+function spreadName(pins: readonly Pin[]): string {
+  const numbers = pins.map(({ number }) => number).join();
+  return `spread_${createHash("sha256").update(numbers).digest("hex").slice(0, 8)}`;
 }
 
 /** What sends a flow to a gateway. Rule 1860 leads the mark of a packet to the link. */

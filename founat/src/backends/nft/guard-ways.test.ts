@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import type { Pin } from "../../client/mark.ts";
+import type { ClientPolicy } from "../../client/policy.ts";
+import { verdicts, ways } from "./guard-ways.ts";
+
+const pin = (number: number): Pin => ({
+  ...{ family: "ipv4", link: `fou4_${number}`, number },
+  mark: { value: number << 24, mask: 0xff000000 },
+});
+const [one, two, three] = [pin(1), pin(2), pin(3)];
+
+test("two Egresses that share a gateway spread their flows each over its own gateways", () => {
+  const choices = [
+    { link: "fou4_1", pins: [one, two] },
+    { link: "fou4_3", pins: [one, three] },
+  ];
+  const policy: Pick<ClientPolicy, "pins" | "choices"> = { pins: [one, two, three], choices };
+  const chains = ways(policy as ClientPolicy);
+  const waysOf = (link: string) => {
+    const { elements = [] } = verdicts(policy as ClientPolicy).find(({ name }) => name === "choices") ?? {};
+    const name = elements.find((element) => element.startsWith(link))?.split("goto ")[1];
+    return new RegExp(`chain ${name} \\{[^{]*\\{ ([^}]*) \\}`).exec(chains)?.[1];
+  };
+  expect(waysOf("fou4_1")).toBe("0 : goto take_1, 1 : goto take_2");
+  expect(waysOf("fou4_3")).toBe("0 : goto take_1, 1 : goto take_3");
+});
