@@ -7,7 +7,7 @@ import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { whilePaused } from "./kit/product.ts";
 import { Transfers } from "./kit/transfers.ts";
-import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf } from "./kit/world.ts";
 
 const PICKED = { namespace: INTERNET_EGRESS.namespace, name: "picked" };
 
@@ -29,17 +29,7 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
   afterAll(() => kubectl.delete([pod, object], { wait: false }));
 
   test("stay when the Egress comes to have them picked by it", async () => {
-    const spec = { spec: { gatewaySelection: "Agent" } };
-    await kubectl.run([
-      "patch",
-      "egress",
-      PICKED.name,
-      "-n",
-      PICKED.namespace,
-      "--type=merge",
-      "-p",
-      JSON.stringify(spec),
-    ]);
+    await change({ gatewaySelection: "Agent" });
     const gateways = await gatewaysOf(PICKED);
     await waitUntil(async () => (await ownGateway(gateways)) !== undefined, {
       what: "both families of keeper's new flows to use one gateway",
@@ -62,6 +52,32 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     await transfers.goOn();
   });
 
+  test("stay with one that has lost its way out, while new ones go to the other, and come back", async () => {
+    const { ipv4, ipv6 } = internet.wide;
+    const gateways = await gatewaysOf(PICKED);
+    const own = await ownGateway(gateways);
+    if (own === undefined) return expect.fail("keeper has no gateway");
+    const node = await nodeOf(own);
+    await change({ uplinkProbe: { targets: [ipv4, ipv6] } });
+    await node.run(`nft 'table inet e2e_uplink { chain forward { type filter hook forward priority -200;
+      ip saddr ${own.ipv4} ip daddr ${ipv4} icmp type echo-request drop
+      ip6 saddr ${own.ipv6} ip6 daddr ${ipv6} icmpv6 type echo-request drop
+    } }'`);
+    try {
+      await newFlowsOf(gateways, ({ name }) => name !== own.name);
+      await transfers.goOn();
+      await waitUntil(async () => (await reasonOf(own)).startsWith("Down: uplink: no answer from"), {
+        what: "the status to say that the gateway has lost its way out",
+        timeoutMs: 60_000,
+        intervalMs: 1_000,
+      });
+    } finally {
+      await node.run("nft delete table inet e2e_uplink");
+    }
+    await newFlowsOf(gateways, ({ name }) => name === own.name);
+    await transfers.goOn();
+  });
+
   test("stay with a gateway that is deleted, and new ones all go elsewhere", async () => {
     const gateways = await gatewaysOf(PICKED);
     const own = await ownGateway(gateways);
@@ -73,6 +89,22 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     expect(addressesOf(...(await others()))).toEqual(expect.arrayContaining(seen));
     await transfers.stop();
   });
+
+  async function change(spec: object): Promise<void> {
+    const target = ["egress", PICKED.name, "-n", PICKED.namespace];
+    await kubectl.run(["patch", ...target, "--type=merge", "-p", JSON.stringify({ spec })]);
+  }
+
+  /** State and reason that the status has for a gateway. */
+  async function reasonOf({ name }: PlacedPod): Promise<string> {
+    const path = `{.status.gateways[?(@.name=="${name}")]}`;
+    const shown = await kubectl.run([
+      ...["get", "egress", PICKED.name, "-n", PICKED.namespace],
+      `-o=jsonpath=${path}`,
+    ]);
+    const { state, reason } = JSON.parse(shown);
+    return `${state}: ${reason}`;
+  }
 
   /** The gateway that new flows of both families and protocols use; undefined where they use several. */
   async function ownGateway(gateways: readonly PlacedPod[]): Promise<PlacedPod | undefined> {
