@@ -172,13 +172,11 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     summary: "the node drops what the gateway sends to the internet, for half a minute",
     act: async ({ ground, victim, node, mark }) => {
       const { wide } = ground.cluster.plan.internet;
-      const rules = [
-        `ip saddr ${victim.ipv4} ip daddr ${wide.ipv4} drop`,
-        `ip6 saddr ${victim.ipv6} ip6 daddr ${wide.ipv6} drop`,
-      ];
-      const chain = `type filter hook forward priority -200; ${rules.join("; ")};`;
       await mark();
-      await node.run(`nft 'table inet chaos { chain uplink { ${chain} } }'`);
+      await node.run(`nft 'add table inet chaos
+        add chain inet chaos uplink { type filter hook forward priority -200; }
+        add rule inet chaos uplink ip saddr ${victim.ipv4} ip daddr ${wide.ipv4} drop
+        add rule inet chaos uplink ip6 saddr ${victim.ipv6} ip6 daddr ${wide.ipv6} drop'`);
       await sleep(UPLINK_OUTAGE_MS);
       await node.run("nft delete table inet chaos");
     },

@@ -59,10 +59,10 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     if (own === undefined) return expect.fail("keeper has no gateway");
     const node = await nodeOf(own);
     await change({ uplinkProbe: { targets: [ipv4, ipv6] } });
-    await node.run(`nft 'table inet e2e_uplink { chain forward { type filter hook forward priority -200;
-      ip saddr ${own.ipv4} ip daddr ${ipv4} icmp type echo-request drop
-      ip6 saddr ${own.ipv6} ip6 daddr ${ipv6} icmpv6 type echo-request drop
-    } }'`);
+    await node.run(`nft 'add table inet e2e_uplink
+      add chain inet e2e_uplink forward { type filter hook forward priority -200; }
+      add rule inet e2e_uplink forward ip saddr ${own.ipv4} ip daddr ${ipv4} icmp type echo-request drop
+      add rule inet e2e_uplink forward ip6 saddr ${own.ipv6} ip6 daddr ${ipv6} icmpv6 type echo-request drop'`);
     try {
       await newFlowsOf(gateways, ({ name }) => name !== own.name);
       await transfers.goOn();
