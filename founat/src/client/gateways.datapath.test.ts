@@ -193,7 +193,7 @@ describe("the flows of a gateway that is gone", () => {
   test("are ended while they wait", async () => {
     const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
     const open = () => inside("client", "ss -H -t -n state established | wc -l");
-    const options = { times: 2, pause: 20 };
+    const options = { times: 2, pause: 10 };
     const waiting = (["ipv4", "ipv6"] as const).map((family) =>
       ask("client", "tcp", addressOf("internet", family), options),
     );
