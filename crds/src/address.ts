@@ -22,6 +22,22 @@ export const Address = withRules(z.string().max(MAX_ADDRESS_LENGTH), {
   message: '"{self}" is not an IP address: write one like 192.0.2.1 or 2001:db8::1',
 });
 
+/** An address of one host that others may be routed to: CEL's isGlobalUnicast, which private addresses are as well. */
+export const HostAddress = withRules(
+  z.string().max(MAX_ADDRESS_LENGTH),
+  {
+    cel: "isIP(self)",
+    holds: isApiAddress,
+    message: '"{self}" is not an IP address: write one like 192.0.2.1 or 2001:db8::1',
+  },
+  {
+    cel: "!isIP(self) || ip(self).isGlobalUnicast()",
+    holds: (text) => !isApiAddress(text) || isGlobalUnicast(text),
+    message:
+      '"{self}" is no address of a host that can be routed to: write one like 192.0.2.1 or 2001:db8::1',
+  },
+);
+
 /** An IPv4 or IPv6 network. Host bits may be set: whoever reads it masks them. */
 export const Cidr = withRules(z.string().max(MAX_CIDR_LENGTH), {
   cel: "isCIDR(self)",
@@ -40,6 +56,16 @@ export function isApiAddress(text: string): boolean {
   if (familyOf(text) === "ipv4") return isAddress(text);
   const address = parseAddress(text);
   return address !== undefined && !isMapped(address);
+}
+
+const NOT_GLOBAL_UNICAST = [
+  ...["0.0.0.0/32", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32"],
+  ...["::/128", "::1/128", "fe80::/10", "ff00::/8"],
+];
+
+function isGlobalUnicast(address: string): boolean {
+  const cidr = `${address}/${familyOf(address) === "ipv4" ? 32 : 128}`;
+  return !NOT_GLOBAL_UNICAST.some((range) => containsCidr(range, cidr));
 }
 
 function isCidr(text: string): boolean {

@@ -1,7 +1,7 @@
 /** The Egress: one NAT gateway service in one namespace. */
 
 import { z } from "zod";
-import { Address, Cidr, containsCidr } from "./address.ts";
+import { Cidr, containsCidr, HostAddress } from "./address.ts";
 import { EgressStatus } from "./egress-status.ts";
 import { IntOrPercent, IntOrPortion } from "./int-or-percent.ts";
 import { LabelSelector } from "./label-selector.ts";
@@ -95,7 +95,7 @@ const DisruptionBudget = withRules(
 
 const UplinkProbe = z.object({
   targets: z
-    .array(Address.describe("An IPv4 or IPv6 address, like 192.0.2.1 or 2001:db8::1."))
+    .array(HostAddress.describe("An IPv4 or IPv6 address, like 192.0.2.1 or 2001:db8::1."))
     .min(1)
     .max(MAX_TARGETS)
     .meta({ "x-kubernetes-list-type": "atomic" })
@@ -204,9 +204,9 @@ export const EgressSpec = z
           "flows leave a gateway that does not answer. A change of this field moves no flow.",
       ),
     uplinkProbe: UplinkProbe.describe(
-      "If set, each gateway asks some addresses whether its way out works. One that gets no answer takes no new flows, " +
-        "keeps those that it has, and comes back by itself. If no gateway gets an answer, the addresses count as the " +
-        "cause, and all gateways stay in use.",
+      "If set, each gateway asks some addresses whether its way out works. One that gets no answer while another one " +
+        "does takes no new flows, and comes back by itself; those that it has stay if gatewaySelection is Agent. If no " +
+        "other gateway gets an answer, the addresses count as the cause, and nothing changes.",
     ).exactOptional(),
     natBackend: z
       .enum(["nftables", "iptables"])

@@ -38,11 +38,11 @@ export const FOU_PORT = 5555;
 /** UDP port on which a gateway answers the node agents' heartbeat. */
 export const HEARTBEAT_PORT = 5556;
 
-/**
- * What an agent and other gateways ask a gateway in a heartbeat besides slices: it has a value while the gateway gets no
- * answer from outside (`spec.uplinkProbe`).
- */
-export const UPLINK_KEY = "uplink";
+/** What an agent asks a gateway in a heartbeat: it has a value while the gateway has lost its way out (`spec.uplinkProbe`). */
+export const UPLINK_LOST_KEY = "uplink";
+
+/** What gateways ask each other in a heartbeat: it has a value while the way out of a family works. */
+export const UPLINK_WORKS_KEYS = { ipv4: "uplink-ipv4", ipv6: "uplink-ipv6" } as const;
 
 /** TCP ports of /healthz, /readyz and /metrics. The node agent shares its node's network. */
 export const HEALTH_PORTS = { operator: 8080, egressPod: 8080, nodeAgent: 9785 } as const;

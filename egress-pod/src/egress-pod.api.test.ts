@@ -1,3 +1,4 @@
+import type { Family } from "@egress-nat/addresses";
 import {
   CLUSTER_RANGES_CONFIG_MAP,
   clusterRangesData,
@@ -97,8 +98,10 @@ let suspect: (where: Suspicion) => void;
 let events: string[];
 /** What is told of requests to the addresses that it asks. */
 let pinged: Map<string, (answered: boolean) => void>;
-/** Whether other gateways have their way out, by address. */
-let uplinks: Map<string, boolean>;
+/** Addresses of the gateways that it asks for their way out. */
+let asked: readonly (readonly string[])[];
+/** In which families any of them has it. */
+let otherWays: Set<Family>;
 let stop: AbortController;
 let running: Promise<void>;
 
@@ -120,7 +123,7 @@ beforeEach(async () => {
   await publishRanges(["10.244.0.0/16"]);
   kernel = new FakeGateway();
   events = [];
-  [pinged, uplinks] = [new Map(), new Map()];
+  [pinged, asked, otherWays] = [new Map(), [], new Set()];
   pod = newPod();
   stop = new AbortController();
 });
@@ -147,7 +150,10 @@ const newPod = () => {
     ping: async (address, onRequest) => {
       pinged.set(address, onRequest);
     },
-    askUplinks: async (others) => others.flatMap(([address = ""]) => uplinks.get(address) ?? []),
+    askUplinks: async (others) => {
+      asked = others;
+      return otherWays;
+    },
     recordEvent: ({ metadata }, { reason, message }) => events.push(`${metadata.name} ${reason}: ${message}`),
     logger,
     metrics: new Metrics(registry),
@@ -259,9 +265,11 @@ test("destinations change while it runs; nobody is served once the Egress is gon
 
 test("without its way out it is not ready while another gateway has its own, and heartbeats tell of it", async () => {
   await createEgress({ uplinkProbe: { targets: ["192.0.2.1"] } });
-  const gateways = ["10.244.9.1", "10.244.9.2"].map((address) => ({
-    ...{ name: `gateway-${address}`, addresses: [address], state: "Ready" },
-  }));
+  const gateways = [
+    { name: "own", addresses: ["10.244.9.1"], state: "Ready" },
+    { name: "other", addresses: ["10.244.9.2"], state: "Ready" },
+    { name: "of no use", addresses: ["10.244.9.3"], state: "Down" },
+  ];
   await egresses().patch(
     { namespace, name: "internet" },
     { status: { gateways } },
@@ -272,13 +280,17 @@ test("without its way out it is not ready while another gateway has its own, and
   expect(pod.heartbeat("uplink")).toBeUndefined();
   await vi.waitFor(() => expect([...pinged.keys()]).toEqual(["192.0.2.1"]), SOON);
 
-  uplinks.set("10.244.9.1", true).set("10.244.9.2", true);
+  pinged.get("192.0.2.1")?.(true);
+  expect(pod.heartbeat("uplink-ipv4")).toBe("works");
+  otherWays.add("ipv4");
   for (let miss = 0; miss < 3; miss += 1) pinged.get("192.0.2.1")?.(false);
-  expect(pod.heartbeat("uplink")).toBe("silent");
+  expect(pod.heartbeat("uplink-ipv4")).toBeUndefined();
   const reasons = ["uplink: no answer from 192.0.2.1"];
   await vi.waitFor(() => expect(pod.ready()).toEqual({ ok: false, reasons }), SOON);
+  expect(pod.heartbeat("uplink")).toBe("lost");
+  expect(asked).toEqual([["10.244.9.2"]]);
 
-  uplinks.set("10.244.9.2", false);
+  otherWays.clear();
   await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
   for (let answer = 0; answer < 3; answer += 1) pinged.get("192.0.2.1")?.(true);
   expect(pod.heartbeat("uplink")).toBeUndefined();

@@ -1,3 +1,4 @@
+import { familyOf } from "@egress-nat/addresses";
 import {
   CLUSTER_RANGES_CONFIG_MAP,
   ClusterRanges,
@@ -6,7 +7,6 @@ import {
   isInvalid,
   labelValue,
   SLICE_RESOURCE,
-  UPLINK_KEY,
 } from "@egress-nat/crds";
 import type { GatewayConfig, GatewayWatchOptions, Suspicion } from "@egress-nat/founat";
 import {
@@ -39,7 +39,7 @@ import type { Metrics } from "./metrics.ts";
 import { type GatewaySlice, parseSlice } from "./slice.ts";
 import type { AskUplinks } from "./uplink/others.ts";
 import type { Ping } from "./uplink/ping.ts";
-import { Uplink } from "./uplink/uplink.ts";
+import { isUplinkKey, Uplink } from "./uplink/uplink.ts";
 
 export interface EgressPodOptions {
   readonly egress: { readonly namespace: string; readonly name: string };
@@ -101,6 +101,7 @@ export class EgressPod {
     this.#uplink = new Uplink({
       ...{ ping: options.ping, recordEvent, logger },
       targets: () => this.#egress?.spec.uplinkProbe?.targets ?? [],
+      families: new Set(addresses.map(familyOf)),
       askOthers: (signal) => options.askUplinks(otherGateways(this.#egress, addresses), signal),
     });
     metrics.watch({
@@ -166,10 +167,9 @@ export class EgressPod {
     return { ok: reasons.length === 0, reasons };
   }
 
-  /** The answer to a key of a heartbeat: that of the way out, or the UID of a slice. */
+  /** The answer to a key of a heartbeat: of the way out, or the UID of a slice. */
   heartbeat(key: string): string | undefined {
-    if (key !== UPLINK_KEY) return this.appliedGeneration(key);
-    return this.#uplink.isSilent ? "silent" : undefined;
+    return isUplinkKey(key) ? this.#uplink.heartbeat(key) : this.appliedGeneration(key);
   }
 
   /**

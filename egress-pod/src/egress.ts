@@ -73,12 +73,13 @@ export function gatewayConfig(
 
 /**
  * @param own addresses of the gateway that asks
- * @returns addresses of each other one that the operator has seen
+ * @returns addresses of each other one that serves, as far as the operator has seen
  */
 export function otherGateways(
   egress: GatewayEgress | undefined,
   own: readonly string[],
 ): readonly (readonly string[])[] {
-  const all = egress?.status?.gateways?.map(({ addresses }) => addresses) ?? [];
+  const serving = egress?.status?.gateways?.filter(({ state }) => state === "Ready" || state === "Suspect");
+  const all = serving?.map(({ addresses }) => addresses) ?? [];
   return all.filter((addresses) => !addresses.some((address) => own.includes(address)));
 }

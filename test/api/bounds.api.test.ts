@@ -114,7 +114,7 @@ beforeAll(async () => {
     // Nobody else changes what is recorded here.
     watchKernel: async () => undefined,
     ping: async () => undefined,
-    askUplinks: async () => [],
+    askUplinks: async () => new Set(),
     recordEvent: () => undefined,
     logger,
     metrics: new Metrics(new Registry()),

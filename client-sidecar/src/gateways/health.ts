@@ -1,6 +1,6 @@
 /** What gateways say of themselves over the heartbeat. */
 
-import { HEARTBEAT_PORT, UPLINK_KEY } from "@egress-nat/crds";
+import { HEARTBEAT_PORT, UPLINK_LOST_KEY } from "@egress-nat/crds";
 import type { HeartbeatProber, ProbeOptions } from "@egress-nat/founat";
 import type { Heartbeating } from "./heartbeats.ts";
 import type { Beat } from "./pulse.ts";
@@ -46,9 +46,9 @@ export function beatBy(
   port: number = HEARTBEAT_PORT,
 ): (gateway: Heartbeating, timeoutMs: number) => Promise<Beat> {
   return async ({ addresses, probesUplink }, timeoutMs) => {
-    const keys = probesUplink ? [UPLINK_KEY] : [];
+    const keys = probesUplink ? [UPLINK_LOST_KEY] : [];
     const values = await anyAnswer(prober, addresses, port, keys, { timeoutMs });
-    return values && (values.has(UPLINK_KEY) ? "stranded" : "alive");
+    return values && (values.has(UPLINK_LOST_KEY) ? "stranded" : "alive");
   };
 }
 

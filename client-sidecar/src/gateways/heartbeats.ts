@@ -126,7 +126,7 @@ export class Heartbeats {
     const after = this.pulse(gateway);
     if (before === after) return;
     const { egress, name } = gateway;
-    const level = after === "alive" ? "info" : "warn";
+    const level = after !== "alive" ? "warn" : before === "unknown" ? "debug" : "info";
     this.#options.logger[level]({ egress, gateway: name, before, after }, "a gateway's pulse has changed");
     this.#options.onChange(egress);
   }

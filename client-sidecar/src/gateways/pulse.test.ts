@@ -8,8 +8,10 @@ const probes = (heard: Heard, ...answers: readonly (boolean | undefined)[]) =>
 const quiet = beats(HEARD_OF_NOTHING_BAD, false, false, false);
 
 describe("a gateway", () => {
-  test("that nobody has heard of is alive: the API says that it is ready", () => {
-    expect(pulseOf(HEARD_OF_NOTHING_BAD)).toBe("alive");
+  test("is unknown until somebody has heard of it", () => {
+    expect(pulseOf(HEARD_OF_NOTHING_BAD)).toBe("unknown");
+    expect(pulseOf(beats(HEARD_OF_NOTHING_BAD, false, false))).toBe("unknown");
+    expect(pulseOf(beats(HEARD_OF_NOTHING_BAD, true))).toBe("alive");
   });
 
   test("is suspect after three misses in a row, not after three in all", () => {

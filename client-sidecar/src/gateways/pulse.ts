@@ -4,12 +4,13 @@
 export type Beat = "alive" | "stranded" | undefined;
 
 /**
+ * - unknown: nobody has heard of it yet; the API says that it is there
  * - alive: its program answers the heartbeat
  * - stranded: it does, and says that it has lost its way out
  * - suspect: it does not, and nothing says that the kernel of its network namespace is gone as well: flows that it has go on
  * - dead: nothing comes back through the tunnel either
  */
-export type Pulse = "alive" | "stranded" | "suspect" | "dead";
+export type Pulse = "unknown" | "alive" | "stranded" | "suspect" | "dead";
 
 /** In a row. One datagram may be lost, and two beats fall into a short stall. */
 const MISSES_TO_SUSPECT = 3;
@@ -25,8 +26,8 @@ const PROBES_UNASKED_TO_FORGET = 30;
 
 /** What has been heard of one gateway so far. */
 export interface Heard {
-  /** What the last answer was. */
-  readonly answer: Exclude<Beat, undefined>;
+  /** What the last answer was; undefined: there was none. */
+  readonly answer: Beat;
   /** Heartbeats that were not answered since it was alive, or since it was trusted again. */
   readonly misses: number;
   /** Heartbeats that were answered in a row. */
@@ -38,7 +39,7 @@ export interface Heard {
 }
 
 export const HEARD_OF_NOTHING_BAD: Heard = {
-  answer: "alive",
+  answer: undefined,
   misses: 0,
   answers: 0,
   silences: 0,
@@ -46,7 +47,7 @@ export const HEARD_OF_NOTHING_BAD: Heard = {
 };
 
 export function pulseOf({ answer, misses, silences }: Heard): Pulse {
-  if (misses < MISSES_TO_SUSPECT) return answer;
+  if (misses < MISSES_TO_SUSPECT) return answer ?? "unknown";
   return silences < SILENCES_TO_DIE ? "suspect" : "dead";
 }
 

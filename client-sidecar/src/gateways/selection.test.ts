@@ -121,6 +121,21 @@ describe("with the selection of the agent", () => {
     expect(gatewaysOf({ gateways })).toContainEqual({ ipv4: "10.244.1.1", flows: "existing" });
   });
 
+  test("one that nobody has heard of yet gets new flows, and is no sign that others are dead", () => {
+    const unheard = { ...C, pulse: "unknown" } as const;
+    expect(picked({ affinity: "None", gateways: [A, unheard] }).sort()).toEqual(
+      [A, C].flatMap(({ addresses }) => addresses).sort(),
+    );
+    const [deadA, deadB] = [A, B].map((gateway) => ({ ...gateway, pulse: "dead" }) as const);
+    const gateways = [deadA, deadB, { ...unheard, ready: false, serving: false }].filter(
+      (gateway) => gateway !== undefined,
+    );
+    expect(gatewaysOf({ gateways }).flatMap(({ ipv4 = [] }) => ipv4)).toEqual(
+      expect.arrayContaining([A.addresses[0], B.addresses[0]]),
+    );
+    expect(picked({ gateways })).toHaveLength(2);
+  });
+
   test("a dead one keeps no flow: it is not named", () => {
     const addresses = gatewaysOf({ gateways: [A, { ...B, pulse: "dead" }] }).flatMap(({ ipv4 = [] }) => ipv4);
     expect(addresses).toEqual(["10.244.1.1", "10.96.0.10"]);

@@ -58,10 +58,10 @@ function isAnyHeard(gateways: readonly Gateway[]): boolean {
   return gateways.some(({ pulse }) => pulse === "alive" || pulse === "stranded");
 }
 
-/** Those that may take new flows. */
+/** Those that may take new flows. Of one that nobody has heard of it is not known whether it lives. */
 function livingOf(gateways: readonly Gateway[]): readonly Gateway[] {
   const living = gateways.filter(({ pulse }) => pulse !== "dead");
-  return living.length > 0 ? living : gateways;
+  return living.some(({ pulse }) => pulse !== "unknown") ? living : gateways;
 }
 
 /** Those that answer, as long as any of them does: the heartbeat of all may be what is broken. */
@@ -71,7 +71,7 @@ function pick(
   { policy, place, client }: Selection,
 ): readonly Gateway[] {
   const ofFamily = living.filter((gateway) => addressOf(family, gateway) !== undefined);
-  const answering = ofFamily.filter(({ pulse }) => pulse === "alive");
+  const answering = ofFamily.filter(({ pulse }) => pulse === "alive" || pulse === "unknown");
   const usable = [answering, ofFamily].map((candidates) => usableEndpoints(candidates, place));
   const candidates = usable.find(({ length }) => length > 0) ?? [];
   if (policy.sessionAffinity === "None") return candidates;

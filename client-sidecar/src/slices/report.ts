@@ -11,6 +11,7 @@ const MAX_WAIT_MS = 60_000;
 const CALM_MS = 5_000;
 
 const REPORTED: Readonly<Record<Pulse, GatewayReport["state"] | undefined>> = {
+  unknown: undefined,
   alive: undefined,
   // It says so itself, by not being ready.
   stranded: undefined,

@@ -47,6 +47,25 @@ export const EGRESS_CASES: readonly EgressCase[] = [
     spec: { ...ANY, uplinkProbe: { targets: ["example.org"] } },
     refusal: '"example.org" is not an IP address: write one like 192.0.2.1 or 2001:db8::1',
   },
+  ...[
+    "127.0.0.1",
+    "0.0.0.0",
+    "169.254.1.1",
+    "224.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "fe80::1",
+    "ff02::1",
+  ].map((target) => ({
+    title: `a probe of ${target}`,
+    spec: { ...ANY, uplinkProbe: { targets: [target] } },
+    refusal: `"${target}" is no address of a host that can be routed to: write one like 192.0.2.1 or 2001:db8::1`,
+  })),
+  {
+    title: "a probe of private addresses",
+    spec: { ...ANY, uplinkProbe: { targets: ["10.0.0.1", "fd00::1"] } },
+  },
   {
     title: "a probe of too many addresses",
     spec: { ...ANY, uplinkProbe: { targets: Array.from({ length: 9 }, (_, index) => `192.0.2.${index}`) } },

@@ -27,23 +27,40 @@ async function pinging(
   onRequest: (answered: boolean) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const child = spawn("ping", ["-n", "-O", "-i", `${EVERY_MS / 1000}`, address], {
-    stdio: ["ignore", "pipe", "ignore"],
-    signal,
-  });
-  const ended = new Promise<void>((resolve) => {
-    child.once("error", () => resolve());
-    child.once("close", () => resolve());
-  });
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    const answered = answerOf(line);
-    if (answered !== undefined) onRequest(answered);
-  });
-  await ended;
+  const args = ["-n", "-O", "-i", `${EVERY_MS / 1000}`, address];
+  const judged = new Judged();
+  try {
+    const child = spawn("ping", args, { stdio: ["ignore", "pipe", "ignore"], signal });
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    child.once("error", () => end());
+    child.once("close", () => end());
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const request = requestOf(line);
+      if (request !== undefined && judged.isNext(request.number)) onRequest(request.answered);
+    });
+    await ended;
+  } catch {
+    // A container without the capability may not even start it.
+  }
 }
 
-/** What a line of `ping -O` says of a request; undefined of any other line. */
-export function answerOf(line: string): boolean | undefined {
-  if (/ bytes from .* time[=<]/.test(line)) return true;
-  return /^no answer yet for /.test(line) ? false : undefined;
+/** An answer that comes after its request was given up is none. */
+class Judged {
+  #last: number | undefined;
+
+  isNext(number: number): boolean {
+    // They begin anew after 65,535.
+    const ahead = this.#last === undefined ? 1 : (number - this.#last) & 0xffff;
+    if (ahead === 0 || ahead > 0x7fff) return false;
+    this.#last = number;
+    return true;
+  }
+}
+
+/** What a line of `ping -O` says of which request; undefined of any other line. */
+export function requestOf(line: string): { number: number; answered: boolean } | undefined {
+  const [, answered, missed] =
+    / bytes from .* icmp_seq=(\d+) .*time[=<]|^no answer yet for icmp_seq=(\d+)/.exec(line) ?? [];
+  const number = answered ?? missed;
+  return number === undefined ? undefined : { number: Number(number), answered: answered !== undefined };
 }

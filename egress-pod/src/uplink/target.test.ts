@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { afterRequest, NEW_TARGET } from "./target.ts";
+import { afterRequest, NEW_TARGET, type Target, wayOf } from "./target.ts";
 
 /** What becomes of an address after so many requests: `+` was answered, `-` was not. */
-function silentAfter(requests: string): boolean {
-  return [...requests].reduce((target, each) => afterRequest(target, each === "+"), NEW_TARGET).isSilent;
+function after(requests: string): Target {
+  return [...requests].reduce((target, each) => afterRequest(target, each === "+"), NEW_TARGET);
 }
 
 test.each([
@@ -16,5 +16,19 @@ test.each([
   ["---++-++", true],
   ["---+++--", false],
 ])("after %j it is silent: %s", (requests, expected) => {
-  expect(silentAfter(requests)).toBe(expected);
+  expect(after(requests).isSilent).toBe(expected);
+});
+
+test.each([
+  [[], undefined],
+  [[""], undefined],
+  [["+"], "works"],
+  [["---", "+"], "works"],
+  [["+-"], undefined],
+  [["---"], "silent"],
+  [["---", "+--"], undefined],
+  [["---+"], undefined],
+  [["---", ""], undefined],
+])("a family whose addresses were asked %j says: %s", (requests, expected) => {
+  expect(wayOf(requests.map(after))).toBe(expected);
 });

@@ -1,3 +1,4 @@
+import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { GatewayEvent } from "../gateway-event.ts";
@@ -6,8 +7,8 @@ import { Uplink } from "./uplink.ts";
 const [V4, OTHER_V4, V6] = ["192.0.2.1", "192.0.2.2", "2001:db8::1"];
 
 let targets: string[];
-/** What other gateways say of theirs. */
-let others: boolean[];
+/** In which families other gateways have theirs. */
+let others: Set<Family>;
 let events: GatewayEvent[];
 /** By address, those that are being asked. */
 let asking: Map<string, (answered: boolean) => void>;
@@ -16,11 +17,13 @@ let ended: AbortController;
 let running: Promise<void>;
 
 beforeEach(() => {
-  [targets, others, events] = [[V4, OTHER_V4, V6], [true], []];
+  [targets, events] = [[V4, OTHER_V4, V6], []];
+  others = new Set(FAMILIES);
   asking = new Map();
   ended = new AbortController();
   uplink = new Uplink({
     targets: () => targets,
+    families: new Set(FAMILIES),
     askOthers: async () => others,
     ping: async (address, onRequest, signal) => {
       asking.set(address, onRequest);
@@ -55,38 +58,63 @@ const reasons = () => events.map(({ reason }) => reason);
 test("one address of a family that answers is enough", async () => {
   await say(false, V4);
   await say(true, OTHER_V4, V6);
-  expect([uplink.isSilent, uplink.reason, events]).toEqual([false, undefined, []]);
+  expect([uplink.heartbeat("uplink-ipv4"), uplink.heartbeat("uplink-ipv6")]).toEqual(["works", "works"]);
+  expect([uplink.heartbeat("uplink"), uplink.reason]).toEqual([undefined, undefined]);
+  expect(events).toEqual([]);
+});
+
+test("nobody is told that a family works before an address of it has answered", async () => {
+  await say(true, V6);
+  expect([uplink.heartbeat("uplink-ipv4"), uplink.heartbeat("uplink-ipv6")]).toEqual([undefined, "works"]);
 });
 
 describe("a gateway that gets no answer from a family", () => {
   test("takes itself out while another one has its way, and comes back by itself", async () => {
     await say(false, V6);
     await expect.poll(() => uplink.reason).toBe("uplink: no answer from 2001:db8::1");
+    expect(uplink.heartbeat("uplink")).toBe("lost");
+    asking.get(V6)?.(true);
+    asking.get(V6)?.(false);
     await say(true, V6);
     await expect.poll(() => uplink.reason).toBeUndefined();
     expect(reasons()).toEqual(["UplinkLost", "UplinkBack"]);
   });
 
-  test.each([
-    ["no other has its way either", [false, false]],
-    ["no other answers", []],
-  ])("stays in use where %s, and says so", async (_, said) => {
-    others = said;
+  test("stays in use where no other has its way in that family, and says so", async () => {
+    others = new Set(["ipv6"]);
     await say(false, V4, OTHER_V4);
     await expect.poll(reasons).toEqual(["UplinkTargetsSilent"]);
-    expect([uplink.isSilent, uplink.reason]).toEqual([true, undefined]);
-    others = [true];
+    expect(uplink.reason).toBeUndefined();
+    others = new Set(["ipv4"]);
     await expect.poll(() => uplink.reason).toBe("uplink: no answer from 192.0.2.1, 192.0.2.2");
+  });
+
+  test("leaves for a family that others have, although another family is silent everywhere", async () => {
+    others = new Set();
+    await say(false, V6);
+    await expect.poll(reasons).toEqual(["UplinkTargetsSilent"]);
+    others = new Set(["ipv4"]);
+    await say(false, V4, OTHER_V4);
+    await expect.poll(() => uplink.reason).toBe("uplink: no answer from 192.0.2.1, 192.0.2.2, 2001:db8::1");
+  });
+
+  test("does not take others that have their way back a moment earlier for a sign that it is lost", async () => {
+    others = new Set();
+    await say(false, V4, OTHER_V4);
+    await expect.poll(reasons).toEqual(["UplinkTargetsSilent"]);
+    asking.get(V4)?.(true);
+    others = new Set(["ipv4"]);
+    await say(true, V4);
+    await expect.poll(reasons).toEqual(["UplinkTargetsSilent", "UplinkBack"]);
   });
 });
 
 test("what is asked follows the Egress", async () => {
   await say(false, V6);
-  await expect.poll(() => uplink.isSilent).toBe(true);
+  await expect.poll(() => uplink.reason).toBeDefined();
   targets = [V4];
   await expect.poll(() => [...asking.keys()]).toEqual([V4]);
-  expect(uplink.isSilent).toBe(false);
+  await expect.poll(() => uplink.reason).toBeUndefined();
   targets = [];
   await expect.poll(() => asking.size).toBe(0);
-  expect(uplink.isSilent).toBe(false);
 });

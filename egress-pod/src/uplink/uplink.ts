@@ -1,28 +1,36 @@
 /** Whether a gateway has its way out, and takes itself out of new flows where it has not. */
 
 import { hostname } from "node:os";
-import { FAMILIES, familyOf } from "@egress-nat/addresses";
+import { FAMILIES, type Family, familyOf } from "@egress-nat/addresses";
+import { UPLINK_LOST_KEY, UPLINK_WORKS_KEYS } from "@egress-nat/crds";
 import { type Clock, pause, systemClock } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { GatewayEvent } from "../gateway-event.ts";
 import type { Ping } from "./ping.ts";
-import { afterRequest, NEW_TARGET, type Target } from "./target.ts";
+import { afterRequest, NEW_TARGET, type Target, wayOf } from "./target.ts";
 
 const LOOK_MS = 250;
 
 export interface UplinkOptions {
   /** The addresses to ask, as the Egress names them now. */
   readonly targets: () => readonly string[];
-  /** Asks the other gateways. @returns of each that answers whether it has its way out */
-  readonly askOthers: (signal: AbortSignal) => Promise<readonly boolean[]>;
+  /** Of the gateway's own addresses: in others there is no way out to lose. */
+  readonly families: ReadonlySet<Family>;
+  /** Asks the other gateways. @returns the families in which any of them has its way out */
+  readonly askOthers: (signal: AbortSignal) => Promise<ReadonlySet<Family>>;
   readonly ping: Ping;
   readonly recordEvent: (event: GatewayEvent) => void;
   readonly logger: Logger;
   readonly clock?: Clock;
 }
 
-/** lost: it gets no answer, and another gateway does. in-doubt: nobody does, so that the addresses may be what is lost. */
+/** lost: it gets no answer, and another gateway does. in-doubt: no other says so, and the addresses may be what is lost. */
 type State = "works" | "lost" | "in-doubt";
+
+/** Whether a heartbeat asks for the way out by this key. */
+export function isUplinkKey(key: string): boolean {
+  return [UPLINK_LOST_KEY, ...Object.values<string>(UPLINK_WORKS_KEYS)].includes(key);
+}
 
 export class Uplink {
   readonly #options: UplinkOptions;
@@ -36,9 +44,11 @@ export class Uplink {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** Whether none of the addresses of a family answers. Others are told so, whatever it means. */
-  get isSilent(): boolean {
-    return this.#silent.length > 0;
+  /** The answer to a key for which {@link isUplinkKey} holds. */
+  heartbeat(key: string): string | undefined {
+    if (key === UPLINK_LOST_KEY) return this.#state === "lost" ? "lost" : undefined;
+    const family = FAMILIES.find((each) => key === UPLINK_WORKS_KEYS[each]);
+    return family !== undefined && wayOf(this.#of(family)) === "works" ? "works" : undefined;
   }
 
   /** Why no new flow should come here; undefined where they may. */
@@ -55,7 +65,8 @@ export class Uplink {
   }
 
   #followTargets(signal: AbortSignal): void {
-    const targets = new Set(this.#options.targets());
+    const { families } = this.#options;
+    const targets = new Set(this.#options.targets().filter((address) => families.has(familyOf(address))));
     for (const [address, asking] of this.#asking) {
       if (targets.has(address)) continue;
       asking.abort();
@@ -75,9 +86,14 @@ export class Uplink {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    const others = this.isSilent ? await this.#options.askOthers(signal) : [];
+    const silent = this.#silentFamilies;
+    const others = silent.length > 0 ? await this.#options.askOthers(signal) : new Set();
     if (signal.aborted) return;
-    const state = !this.isSilent ? "works" : others.includes(true) ? "lost" : "in-doubt";
+    // Whoever is lost already stays so until enough answers have come.
+    const isLost = silent.some(
+      (family) => others.has(family) && (this.#state === "lost" || wayOf(this.#of(family)) === "silent"),
+    );
+    const state = silent.length === 0 ? "works" : isLost ? "lost" : "in-doubt";
     if (state === this.#state) return;
     const { recordEvent, logger } = this.#options;
     logger.warn({ before: this.#state, after: state, silent: this.#silent }, "the way out has changed");
@@ -85,12 +101,21 @@ export class Uplink {
     recordEvent(this.#eventOf(state));
   }
 
-  /** Of families of which none answers. */
-  get #silent(): readonly string[] {
-    return FAMILIES.flatMap((family) => {
-      const targets = [...this.#targets].filter(([address]) => familyOf(address) === family);
-      return targets.every(([, { isSilent }]) => isSilent) ? targets.map(([address]) => address) : [];
+  #of(family: Family): readonly Target[] {
+    return [...this.#targets].flatMap(([address, target]) => (familyOf(address) === family ? target : []));
+  }
+
+  /** Of which none answers. */
+  get #silentFamilies(): readonly Family[] {
+    return FAMILIES.filter((family) => {
+      const targets = this.#of(family);
+      return targets.length > 0 && targets.every(({ isSilent }) => isSilent);
     });
+  }
+
+  get #silent(): readonly string[] {
+    const families = new Set(this.#silentFamilies);
+    return [...this.#asking.keys()].filter((address) => families.has(familyOf(address)));
   }
 
   #eventOf(state: State): GatewayEvent {
@@ -110,8 +135,8 @@ export class Uplink {
       return { ...common, type: "Warning", reason: "UplinkLost", message };
     }
     const message =
-      `${silence}, and no other gateway says that it does: it stays in use. ` +
-      "Check that the addresses answer echo requests from the gateways.";
+      `${silence}, and no other gateway says that it does: it takes new flows as before. Check that the addresses ` +
+      "answer echo requests from the gateways, and that gateways may ask each other (UDP 5556).";
     return { ...common, type: "Warning", reason: "UplinkTargetsSilent", message };
   }
 }

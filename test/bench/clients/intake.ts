@@ -80,7 +80,7 @@ const pod = new EgressPod({
   },
   watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
   ping: async () => undefined,
-  askUplinks: async () => [],
+  askUplinks: async () => new Set(),
   recordEvent: (_, { message }) => {
     throw new Error(message);
   },
