@@ -3,6 +3,7 @@ import { EndpointSlice, Store } from "@egress-nat/kube";
 import { beforeEach, describe, expect, it } from "vitest";
 import { egress } from "../testing/egress.ts";
 import { CachedEgressView } from "./cached-view.ts";
+import type { Pulse } from "./pulse.ts";
 import type { StoredEgress } from "./view.ts";
 
 const NAT = { namespace: "internet", name: "nat" };
@@ -11,13 +12,16 @@ const OWN = "service-uid";
 let egresses: Store<StoredEgress>;
 let endpointSlices: Store<EndpointSlice>;
 let view: CachedEgressView;
+/** Of all gateways. */
+let pulse: Pulse;
 
 beforeEach(() => {
+  pulse = "alive";
   egresses = new Store();
   endpointSlices = new Store();
   view = new CachedEgressView(
     { egresses, endpointSlices, clusterRanges: new Store<ClusterRanges>() },
-    { place: { nodeName: "node", zone: undefined }, pulse: () => "alive" },
+    { place: { nodeName: "node", zone: undefined }, pulse: () => pulse },
   );
 });
 
@@ -101,6 +105,17 @@ describe("a gateway that the API names no longer", () => {
       { addresses: ["192.0.2.2"], ready: false, serving: false },
     ]);
     expect(gatewayAddresses()).toEqual(["192.0.2.1"]);
+  });
+
+  it.each<[Pulse, boolean]>([
+    ["unknown", true],
+    ["stranded", true],
+    ["suspect", false],
+    ["dead", false],
+  ])("is remembered while it may be there: %s, %s", (heard, isRemembered) => {
+    endpointSlices.put(endpointSlice(OWN, ["192.0.2.1"]));
+    pulse = heard;
+    expect(namesOf()).toEqual(isRemembered ? ["192.0.2.2"] : []);
   });
 
   it("is remembered when its EndpointSlice is made anew, until it is there again", () => {

@@ -54,7 +54,8 @@ export class CachedEgressView implements EgressView {
   }
 
   vanishedGateways(reference: EgressReference): readonly Gateway[] {
-    return this.#heard(this.#vanished.of(reference)).filter(({ pulse }) => pulse === "alive");
+    const vanished = this.#heard(this.#vanished.of(reference));
+    return vanished.filter(({ pulse }) => pulse !== "suspect" && pulse !== "dead");
   }
 
   knowsGateways(reference: EgressReference): boolean {
