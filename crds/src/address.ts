@@ -23,20 +23,11 @@ export const Address = withRules(z.string().max(MAX_ADDRESS_LENGTH), {
 });
 
 /** An address of one host that others may be routed to: CEL's isGlobalUnicast, which private addresses are as well. */
-export const HostAddress = withRules(
-  z.string().max(MAX_ADDRESS_LENGTH),
-  {
-    cel: "isIP(self)",
-    holds: isApiAddress,
-    message: '"{self}" is not an IP address: write one like 192.0.2.1 or 2001:db8::1',
-  },
-  {
-    cel: "!isIP(self) || ip(self).isGlobalUnicast()",
-    holds: (text) => !isApiAddress(text) || isGlobalUnicast(text),
-    message:
-      '"{self}" is no address of a host that can be routed to: write one like 192.0.2.1 or 2001:db8::1',
-  },
-);
+export const HostAddress = withRules(Address, {
+  cel: "!isIP(self) || ip(self).isGlobalUnicast()",
+  holds: (text) => !isApiAddress(text) || isGlobalUnicast(text),
+  message: '"{self}" is no address of a host that can be routed to: write one like 192.0.2.1 or 2001:db8::1',
+});
 
 /** An IPv4 or IPv6 network. Host bits may be set: whoever reads it masks them. */
 export const Cidr = withRules(z.string().max(MAX_CIDR_LENGTH), {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { FAMILIES, familyOf } from "@egress-nat/addresses";
-import { guardOf } from "../backends/nft/guard.ts";
+import { guardSteering } from "../backends/nft/guard.ts";
 import { linkName } from "../iproute/links.ts";
 import type { Step } from "../kernel/step.ts";
 import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
@@ -72,7 +72,7 @@ export class Known implements KnownClient {
     if (isDeepStrictEqual(waysOf(steered), waysOf(this.#policy))) return { steps: [], known: this };
     const gone = this.#policy.pins.filter(({ link }) => !kept.includes(link));
     return {
-      steps: [guardOf(steered).steering(this.#policy), ...endFlows(gone)],
+      steps: [guardSteering(steered, this.#policy), ...endFlows(gone)],
       known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
   }

@@ -89,10 +89,13 @@ function spreads({ choices }: ClientPolicy): string {
  * One transaction that gives flows the ways of a policy, all else of which stays as it is. It fails where a gateway's
  * chains are not there.
  *
- * @param table without sets and chains
  * @param former the policy whose ways they have
  */
-export function steeringScript(table: NftTable, policy: ClientPolicy, former: ClientPolicy): string {
+export function steeringScript(
+  table: Pick<NftTable, "name" | "comment">,
+  policy: ClientPolicy,
+  former: ClientPolicy,
+): string {
   const [sets, shared] = [verdicts(policy), chains(spreads(policy))];
   const named = new Set(shared.map(({ name }) => name));
   const gone = chains(spreads(former)).filter(({ name }) => !named.has(name));

@@ -3,7 +3,7 @@ import type { Changes } from "../../difference.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Command, Step } from "../../kernel/step.ts";
 import { creationScript, tableDifferences, tableScript } from "./diff.ts";
-import { CLIENT_TABLE, guardTable } from "./guard-table.ts";
+import { CLIENT_TABLE, GUARD, guardTable } from "./guard-table.ts";
 import { steeringScript } from "./guard-ways.ts";
 import { tableListing } from "./listing.ts";
 import type { NftTableState } from "./state.ts";
@@ -33,9 +33,12 @@ export function guardOf(policy: ClientPolicy) {
     },
     /** Fails where there is a guard. */
     creation: (): Step => nftScript(creationScript(table)),
-    /** As {@link steeringScript}. */
-    steering: (former: ClientPolicy): Step => nftScript(steeringScript(table, policy, former)),
   };
+}
+
+/** As {@link steeringScript}: without the rest of the guard, because all clients of a node wait for it. */
+export function guardSteering(policy: ClientPolicy, former: ClientPolicy): Step {
+  return nftScript(steeringScript(GUARD, policy, former));
 }
 
 export function guardRemoval(state: GuardState): Step[] {
