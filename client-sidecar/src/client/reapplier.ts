@@ -107,8 +107,7 @@ export class Reapplier {
     const egresses = record.egresses.map((recorded) => lastKnown(recorded, view));
     const refreshed = { ...record, egresses };
     if (!isDeepStrictEqual(refreshed, record)) registry.update(refreshed);
-    const owner = registry.owner(record.netns);
-    if (owner !== undefined && recordId(owner) !== id) return done; // the namespace is brought up to date as the owner's
+    if (!registry.isOwner(record)) return done;
     const config = clientConfig(refreshed, view);
     const { differences, localRoutes } = await networks.apply(record.netns, config);
     const before = this.#applied.get(id);

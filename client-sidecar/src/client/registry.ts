@@ -66,6 +66,12 @@ export class ClientRegistry {
     return inside.find(({ containerId }) => containerId === last?.containerId);
   }
 
+  /** Whether a client is the one that its network namespace is brought up to date as. */
+  isOwner(record: ClientRecord): boolean {
+    const owner = this.owner(record.netns);
+    return owner === undefined || recordId(owner) === recordId(record);
+  }
+
   values(): readonly ClientRecord[] {
     return [...this.#records.values()];
   }

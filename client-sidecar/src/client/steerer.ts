@@ -20,7 +20,7 @@ const LOOK_AFTER_MS = 1_000;
 const AT_ONCE = 16;
 
 export interface SteererOptions {
-  readonly registry: Pick<ClientRegistry, "get" | "owner">;
+  readonly registry: Pick<ClientRegistry, "get" | "isOwner">;
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "steer">;
   readonly reapplier: Pick<Reapplier, "reapply" | "expectChanges">;
@@ -77,8 +77,7 @@ export class Steerer {
   /** Whether the client's flows go where they are to go. */
   async #follows(record: ClientRecord): Promise<boolean> {
     const { registry, view, networks, reapplier, logger } = this.#options;
-    const owner = registry.owner(record.netns);
-    if (owner !== undefined && recordId(owner) !== recordId(record)) return false;
+    if (!registry.isOwner(record)) return false;
     try {
       const isChanged = await networks.steer(record.netns, clientConfig(record, view));
       if (isChanged) reapplier.expectChanges(record);
