@@ -92,7 +92,7 @@ test("it is loaded there, and has what its types say", async () => {
     cwd: project,
     env: { NODE_OPTIONS: "" },
   });
-  expect(stdout).toContain("Client FAMILIES FounatError Gateway GatewayWatch");
+  expect(stdout).toContain("Client FAMILIES ForkServer FounatError Gateway GatewayWatch");
 });
 
 test("its public API is what api.md says", async () => {

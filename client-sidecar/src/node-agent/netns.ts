@@ -4,16 +4,15 @@ import { statfs } from "node:fs/promises";
 import {
   Client,
   type ClientConfig,
+  ForkServer,
   type Kernel,
   type KnownClient,
   kernelInNetns,
-  type NetnsKernelOptions,
   type NetnsWatch,
   openNetnsWatch,
   prepareGatewayNetns,
   type Repair,
   type SilentTunnel,
-  SpareShell,
   type TunnelProbeOptions,
 } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
@@ -30,7 +29,7 @@ const SYSCTL_ROOT = "/host/proc/sys";
 export class KernelPodNetworks implements PodNetworks {
   readonly #logger: Logger;
   readonly #turns = new Turns();
-  readonly #spareShell = new SpareShell();
+  readonly #forkServer = new ForkServer();
   /** By namespace. */
   readonly #known = new Map<string, KnownClient>();
 
@@ -39,8 +38,7 @@ export class KernelPodNetworks implements PodNetworks {
   }
 
   async setUp(netns: string, config: ClientConfig): Promise<void> {
-    const client = this.#client(netns, { spareShell: this.#spareShell });
-    await this.#change(netns, async () => ({ known: await client.setUp(config) }));
+    await this.#change(netns, async () => ({ known: await this.#client(netns).setUp(config) }));
   }
 
   apply(netns: string, config: ClientConfig): Promise<Repair> {
@@ -141,12 +139,12 @@ export class KernelPodNetworks implements PodNetworks {
     }
   }
 
-  #client(netns: string, options?: NetnsKernelOptions): Client {
-    return new Client({ kernel: this.#kernel(netns, options), logger: this.#logger });
+  #client(netns: string): Client {
+    return new Client({ kernel: this.#kernel(netns), logger: this.#logger });
   }
 
-  #kernel(netns: string, options?: NetnsKernelOptions): Kernel {
-    return kernelInNetns(hostPath(netns), { sysctlRoot: SYSCTL_ROOT, ...options });
+  #kernel(netns: string): Kernel {
+    return kernelInNetns(hostPath(netns), { sysctlRoot: SYSCTL_ROOT, forkServer: this.#forkServer });
   }
 }
 

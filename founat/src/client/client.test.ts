@@ -8,7 +8,6 @@ test("while a pod waits for it, a namespace in which commands hang is tried once
   let tries = 0;
   const kernel: Kernel = {
     ...hanging,
-    session: (work) => work(kernel),
     read: () => {
       tries += 1;
       return hanging.run([{ file: "sleep", args: ["600"] }]);

@@ -50,13 +50,12 @@ export class Client {
    */
   async repair(config: ClientConfig): Promise<Repair> {
     const found = new Map<string, Difference>();
-    const attempt = () =>
-      this.#kernel.session(async (kernel) => {
-        const { differences, steps, localRoutes, known } = await this.#changes(config, kernel);
-        for (const difference of differences) found.set(difference.text, difference);
-        await kernel.run(steps);
-        return { localRoutes, known };
-      });
+    const attempt = async () => {
+      const { differences, steps, localRoutes, known } = await this.#changes(config);
+      for (const difference of differences) found.set(difference.text, difference);
+      await this.#kernel.run(steps);
+      return { localRoutes, known };
+    };
     const result = await attempt().catch((err: unknown) => {
       // The kernel goes on between a look and a step: a router's route that was to be taken away may have run out.
       if (!isFailedCommand(err)) throw err;
@@ -77,13 +76,11 @@ export class Client {
    */
   async setUp(config: ClientConfig): Promise<KnownClient> {
     try {
-      return await this.#kernel.session(async (kernel) => {
-        const network = await readNetwork(kernel, config.uplink);
-        const facts = clientFacts(network, config.uplink);
-        const plan = planClient(config, facts);
-        await kernel.run(clientCreation(plan, network));
-        return new Known(config, facts, plan);
-      });
+      const network = await readNetwork(this.#kernel, config.uplink);
+      const facts = clientFacts(network, config.uplink);
+      const plan = planClient(config, facts);
+      await this.#kernel.run(clientCreation(plan, network));
+      return new Known(config, facts, plan);
     } catch (err) {
       if (!isFailedCommand(err)) throw err;
       this.#logger.debug({ err }, "not a new client, or a step failed: looking at all of it");
@@ -114,7 +111,7 @@ export class Client {
    * @throws FounatError as {@link apply}
    */
   async check(config: ClientConfig): Promise<string[]> {
-    return (await this.#changes(config, this.#kernel)).differences.map(({ text }) => text);
+    return (await this.#changes(config)).differences.map(({ text }) => text);
   }
 
   /**
@@ -147,16 +144,14 @@ export class Client {
    * @returns whether nothing is left
    */
   async remove(uplink?: string): Promise<boolean> {
-    return this.#kernel.session(async (kernel) => {
-      const state = await readClientState(kernel);
-      if (state.links.some(({ name }) => name === uplink)) return false;
-      await kernel.run(clientRemoval(state));
-      return true;
-    });
+    const state = await readClientState(this.#kernel);
+    if (state.links.some(({ name }) => name === uplink)) return false;
+    await this.#kernel.run(clientRemoval(state));
+    return true;
   }
 
-  async #changes(config: ClientConfig, kernel: Kernel): Promise<Changes & Omit<Repair, "differences">> {
-    const state = await readClientState(kernel, config);
+  async #changes(config: ClientConfig): Promise<Changes & Omit<Repair, "differences">> {
+    const state = await readClientState(this.#kernel, config);
     const facts = clientFacts(state, config.uplink);
     const plan = planClient(config, facts);
     const guard = guardOf(plan.policy);

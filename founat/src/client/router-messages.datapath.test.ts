@@ -92,7 +92,6 @@ describe("a neighbour that says it is a router", () => {
     const kernel = kernelOf("client");
     const late: Kernel = {
       ...kernel,
-      session: (work) => work(late),
       run: async (steps) => {
         await inside("client", "ip -6 route flush proto ra");
         return kernel.run(steps);

@@ -27,7 +27,6 @@ async function preparation(network: Network, later = network): Promise<readonly 
   const taken: Step[] = [];
   const networks = [network, later];
   const kernel: Partial<Kernel> = {
-    session: (work) => work(kernel as Kernel),
     run: async (steps) => {
       taken.push(...steps);
       return [];

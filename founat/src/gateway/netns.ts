@@ -15,21 +15,19 @@ import { disbeliefOf, FORWARDING, sysctlStep } from "./sysctls.ts";
  * @throws FounatError `kernel-command-failed`, `unexpected-output`
  */
 export async function prepareGatewayNetns(kernel: Kernel): Promise<void> {
-  await kernel.session(async (session) => {
-    const before = await readNetwork(session);
-    const waiting = linksThatWait(before);
-    const disbelief = disbeliefOf(before.links, waiting);
-    const actual = await session.readSysctls([...Object.keys(disbelief), ...Object.keys(FORWARDING)]);
-    await session.run(sysctlStep(disbelief, actual));
-    // Not before: until then routers go on to tell.
-    const network = await readNetwork(session);
-    const deaf = network.links.filter(({ name }) => name !== "lo" && !waiting.includes(name));
-    await session.run([
-      ...ipBatch(["-6"], settledLines(deaf, network)),
-      // With forwarding on, the kernel drops the default routes that it has from routers.
-      ...sysctlStep(FORWARDING, actual),
-    ]);
-  });
+  const before = await readNetwork(kernel);
+  const waiting = linksThatWait(before);
+  const disbelief = disbeliefOf(before.links, waiting);
+  const actual = await kernel.readSysctls([...Object.keys(disbelief), ...Object.keys(FORWARDING)]);
+  await kernel.run(sysctlStep(disbelief, actual));
+  // Not before: until then routers go on to tell.
+  const network = await readNetwork(kernel);
+  const deaf = network.links.filter(({ name }) => name !== "lo" && !waiting.includes(name));
+  await kernel.run([
+    ...ipBatch(["-6"], settledLines(deaf, network)),
+    // With forwarding on, the kernel drops the default routes that it has from routers.
+    ...sysctlStep(FORWARDING, actual),
+  ]);
 }
 
 async function readNetwork(kernel: Kernel): Promise<NetworkState> {

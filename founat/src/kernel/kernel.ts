@@ -1,6 +1,5 @@
 import { type ProcessOptions, type ProcessResult, runProcess } from "./process.ts";
 import { failure, runSteps } from "./script.ts";
-import type { Shell } from "./shell.ts";
 import type { Command, Step } from "./step.ts";
 
 /** Every effect that founat has on one network namespace, and every look into it. */
@@ -29,11 +28,6 @@ export interface Kernel {
    * Runs steps as {@link run} does, in an empty network namespace that ends with them; needs CAP_SYS_ADMIN.
    */
   runAside(steps: readonly Step[]): Promise<readonly string[]>;
-  /**
-   * Lends a kernel whose runs and reads share one shell in the network namespace, where that saves something: to enter
-   * the namespace costs as much as a few commands. After a failure that kernel takes nothing more.
-   */
-  session<T>(work: (kernel: Kernel) => Promise<T>): Promise<T>;
   /**
    * Reads sysctls.
    *
@@ -94,35 +88,15 @@ export function kernelThrough(
     const isAlone = others.length === 0 && "file" in first && first.ifSysctl === undefined;
     return isAlone ? [await runAlone(first)] : runScript(SHELL, steps);
   };
-  const kernel: Kernel = {
-    ...throughRun(run),
-    runAside: (steps) => runScript(["unshare", "--net", "--", ...SHELL], steps),
-    session: (work) => work(kernel),
-  };
-  return kernel;
-}
-
-/** `kernel`, but that its runs go through a shell that is there already. */
-export function kernelOfShell(
-  kernel: Kernel,
-  shell: Shell,
-  { sysctlRoot = SYSCTL_ROOT }: KernelOptions,
-): Kernel {
-  const run = async (steps: readonly Step[]): Promise<readonly string[]> =>
-    steps.length === 0 ? [] : runSteps(steps, sysctlRoot, (script, end) => shell.run(script, end));
-  const lent: Kernel = { ...kernel, ...throughRun(run), session: (work) => work(lent) };
-  return lent;
-}
-
-function throughRun(run: Kernel["run"]): Pick<Kernel, "run" | "read" | "exec" | "readSysctls"> {
   return {
     run,
     read: run,
+    runAside: (steps) => runScript(["unshare", "--net", "--", ...SHELL], steps),
     exec: async (file, args, { input } = {}) =>
       (await run([{ file, args, ...(input !== undefined && { input }) }]))[0] ?? "",
     readSysctls: async (paths) => parseSysctls((await run([{ read: paths }]))[0] ?? ""),
   };
 }
 
-export const SHELL = ["sh", "-s"];
+const SHELL = ["sh", "-s"];
 const SYSCTL_ROOT = "/proc/sys";

@@ -1,18 +1,10 @@
-import { arch } from "node:os";
-import { type Kernel, type KernelOptions, kernelOfShell, kernelThrough, SHELL } from "./kernel.ts";
+import type { ForkServer } from "./fork-server.ts";
+import { type Kernel, type KernelOptions, kernelThrough } from "./kernel.ts";
 import { runProcess } from "./process.ts";
-import { openShell } from "./shell.ts";
-import type { SpareShell } from "./spare-shell.ts";
-
-/** Numbers of setns(2), by Node's names of processors. */
-const NUMBERS: Readonly<Record<string, number>> = { x64: 308, arm64: 268 };
-
-/** The number of setns(2) on this machine: Perl has no name for it. */
-export const SETNS = String(NUMBERS[arch()]);
 
 export interface NetnsKernelOptions extends KernelOptions {
-  /** For sessions that somebody waits for. */
-  readonly spareShell?: Pick<SpareShell, "take">;
+  /** For programs that run many commands. Default: each is started by `nsenter`. */
+  readonly forkServer?: Pick<ForkServer, "run">;
 }
 
 /**
@@ -20,22 +12,16 @@ export interface NetnsKernelOptions extends KernelOptions {
  *
  * @param netnsPath the file; needs CAP_SYS_ADMIN (setns(2))
  */
-export function kernelInNetns(netnsPath: string, options: NetnsKernelOptions = {}): Kernel {
+export function kernelInNetns(
+  netnsPath: string,
+  { forkServer, ...options }: NetnsKernelOptions = {},
+): Kernel {
   const enter = [`--net=${netnsPath}`, "--"];
-  const kernel = kernelThrough(
-    (file, args, input) => runProcess("nsenter", [...enter, file, ...args], input, options),
+  return kernelThrough(
+    (file, args, input) =>
+      forkServer === undefined
+        ? runProcess("nsenter", [...enter, file, ...args], input, options)
+        : forkServer.run(netnsPath, file, args, input),
     options,
   );
-  return {
-    ...kernel,
-    session: async (work) => {
-      const shell =
-        options.spareShell?.take(netnsPath) ?? openShell("nsenter", [...enter, ...SHELL], options);
-      try {
-        return await work(kernelOfShell(kernel, shell, options));
-      } finally {
-        shell.close();
-      }
-    },
-  };
 }

@@ -6,18 +6,17 @@ import type { Command, Step } from "./step.ts";
 /**
  * Runs steps as one shell script.
  *
- * @param runScript told the script, and a line that it does not print
  * @returns the standard output of each step
  * @throws FounatError `kernel-command-failed`, `kernel-command-killed` with the step that failed
  */
 export async function runSteps(
   steps: readonly Step[],
   sysctlRoot: string,
-  runScript: (script: string, end: string) => Promise<ProcessResult>,
+  runScript: (script: string) => Promise<ProcessResult>,
 ): Promise<readonly string[]> {
   const separator = randomBytes(16).toString("hex");
   const script = shellScript(steps, separator, sysctlRoot);
-  const { stdout, stderr, exitCode } = await runScript(script, `end-${separator}`);
+  const { stdout, stderr, exitCode } = await runScript(script);
   const outputs = stdout.split(`${separator}\n`);
   if (exitCode === 0) return outputs.slice(0, steps.length);
   // The last output is that of the step that failed: each before it has its separator.

@@ -12,9 +12,8 @@ export class Interrupted extends Error {}
  * @param commands how many are done before
  */
 export function interruptedKernel(kernel: Kernel, commands: number): Kernel {
-  const interrupted: Kernel = {
+  return {
     ...kernel,
-    session: (work) => work(interrupted),
     run: async (steps) => {
       const all = steps.flatMap(singleCommands);
       await kernel.run(inOneBatch(all.slice(0, commands)));
@@ -22,21 +21,19 @@ export function interruptedKernel(kernel: Kernel, commands: number): Kernel {
       return [];
     },
   };
-  return interrupted;
 }
 
 /** A kernel that may be read, and counts the steps that write. */
 export function countingKernel(kernel: Kernel): Kernel & { readonly writes: () => number } {
   let writes = 0;
-  const counting: Kernel = {
+  return {
     ...kernel,
-    session: (work) => work(counting),
     run: (steps) => {
       writes += steps.length;
       return kernel.run(steps);
     },
+    writes: () => writes,
   };
-  return { ...counting, writes: () => writes };
 }
 
 /** Of programs that commit what they read by parts: where a part ends. */

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { CLIENT_TABLE } from "../backends/nft/guard-table.ts";
 import { REFUSAL_REASONS, type Refusals } from "../client/policy.ts";
 import { relevantSysctls } from "../client/sysctls.ts";
-import { SETNS } from "../kernel/netns.ts";
+import { SETNS } from "../kernel/system-calls.ts";
 import { WATCH_PROGRAM } from "./watch-program.ts";
 
 /** Of every interface: which ones a client has depends on its gateways. */

@@ -1,9 +1,10 @@
-import { Client, type ClientConfig, type ClientGateway, kernelInNetns } from "@egress-nat/founat";
+import { Client, type ClientConfig, type ClientGateway, ForkServer, kernelInNetns } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { execa } from "execa";
 import { withoutTunnels } from "./kernel.ts";
 
 const logger = createLogger({ name: "bench", level: "warn" });
+const forkServer = new ForkServer();
 
 /** Names of network namespaces. */
 export function clientNames(count: number): string[] {
@@ -31,7 +32,8 @@ export function clientConfigOf(...gateways: readonly ClientGateway[]): ClientCon
 }
 
 export function clientIn(name: string): Client {
-  return new Client({ kernel: withoutTunnels(kernelInNetns(netnsPath(name))), logger });
+  const kernel = kernelInNetns(netnsPath(name), { forkServer });
+  return new Client({ kernel: withoutTunnels(kernel), logger });
 }
 
 export function netnsPath(name: string): string {
@@ -44,6 +46,7 @@ export async function withPodNetworks<T>(names: readonly string[], work: () => P
     for (const name of names) await makePodNetwork(name);
     return await work();
   } finally {
+    forkServer.close();
     const lines = names.map((name) => `netns del ${name}\n`);
     await execa("ip", ["-force", "-batch", "-"], { input: lines.join("") });
   }

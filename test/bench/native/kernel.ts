@@ -7,7 +7,6 @@ import type { Kernel, Step } from "@egress-nat/founat";
 export function withoutTunnels(kernel: Kernel): Kernel {
   const native: Kernel = {
     ...kernel,
-    session: (work) => kernel.session((inner) => work(withoutTunnels(inner))),
     run: (steps) => kernel.run(steps.map(withoutTunnelLinks)),
     read: async (steps) => {
       const answers = await kernel.read(steps.map(withoutFouShow));

@@ -1,0 +1,126 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, readlink, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { ForkServer } from "./fork-server.ts";
+import { kernelInNetns } from "./netns.ts";
+
+let forkServer: ForkServer;
+beforeEach(() => {
+  forkServer = new ForkServer();
+});
+afterEach(() => forkServer.close());
+
+test("where there is no such network namespace, that is told", async () => {
+  expect(await forkServer.run("/run/netns/nobody", "true", [], "")).toEqual({
+    exitCode: 2,
+    stdout: "",
+    stderr: "cannot enter /run/netns/nobody: No such file or directory\n",
+  });
+});
+
+/** It takes CAP_SYS_ADMIN. */
+const mayEnterNetns = spawnSync("unshare", ["--net", "true"]).status === 0;
+
+describe.runIf(mayEnterNetns)("in a network namespace", () => {
+  let holder: ChildProcess;
+  let netns: string;
+  let inside: string;
+
+  beforeAll(async () => {
+    holder = spawn("unshare", ["--net", "sh", "-c", "echo; exec sleep infinity"]);
+    if (holder.stdout !== null) await once(holder.stdout, "data");
+    netns = `/proc/${holder.pid}/ns/net`;
+    inside = await readlink(netns);
+  });
+  afterAll(() => void holder.kill());
+
+  const sh = (script: string, input = "") => forkServer.run(netns, "sh", ["-c", script], input);
+
+  test("a command runs there", async () => {
+    expect(await forkServer.run(netns, "readlink", ["/proc/self/ns/net"], "")).toEqual({
+      exitCode: 0,
+      stdout: `${inside}\n`,
+      stderr: "",
+    });
+  });
+
+  test("words and input reach it as they are, and so does what it prints", async () => {
+    const words = ["", "a b", "$HOME", "new\nline", "ä", ""];
+    expect((await forkServer.run(netns, "printf", ["%s|", ...words], "")).stdout).toBe(
+      words.map((word) => `${word}|`).join(""),
+    );
+    const input = "1 2 3\nEOF ä\n".repeat(100_000);
+    expect((await forkServer.run(netns, "cat", [], input)).stdout).toBe(input);
+    expect((await sh("cat /dev/stdin", "opened again")).stdout).toBe("opened again");
+  });
+
+  test("many run at the same time, and each gets its own answer", async () => {
+    const numbers = Array.from({ length: 40 }, (_, index) => index);
+    const answers = await Promise.all(
+      numbers.map((number) => sh(`sleep 0.${number % 5}; echo ${number}; cat`, "x")),
+    );
+    expect(answers.map(({ stdout }) => stdout)).toEqual(numbers.map((number) => `${number}\nx`));
+  });
+
+  test("how a command ends is told", async () => {
+    const failed = { exitCode: 3, stdout: "done\n", stderr: "why\n" };
+    expect(await sh("echo done; echo why >&2; exit 3")).toEqual(failed);
+    expect(await sh("kill -KILL $$")).toMatchObject({ exitCode: 137 });
+    expect(await forkServer.run(netns, "no-such-program", [], "")).toMatchObject({
+      stderr: "no-such-program: No such file or directory\n",
+    });
+  });
+
+  test("one that prints nothing for too long is ended with all that it has started, and that is told", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "founat-fork-server-"));
+    const impatient = new ForkServer({ silenceMs: 500 });
+    const pid = join(folder, "pid");
+    const deaf = `trap '' TERM; echo one; sleep 600 & echo $! > ${pid}; wait; wait`;
+    expect(await impatient.run(netns, "sh", ["-c", deaf], "")).toEqual({
+      stdout: "one\n",
+      stderr: "it printed nothing for 0.5 s, and was killed",
+      exitCode: undefined,
+    });
+    const child = Number(await readFile(pid, "utf8"));
+    await vi.waitFor(() => expect(() => process.kill(child, 0)).toThrow("ESRCH"), { timeout: 5_000 });
+    const slow = "for i in 1 2 3 4; do sleep 0.3; echo $i; done";
+    expect(await impatient.run(netns, "sh", ["-c", slow], "")).toMatchObject({ exitCode: 0 });
+    impatient.close();
+    await rm(folder, { recursive: true });
+  });
+
+  test("one that prints without end is ended", async () => {
+    expect(await forkServer.run(netns, "sh", ["-c", "exec yes"], "")).toMatchObject({
+      exitCode: 153,
+    });
+  });
+
+  test("where it is killed, those that wait are told, and it is there for the next one", async () => {
+    const parent = Number((await sh("echo $PPID")).stdout);
+    expect(parent).toBeGreaterThan(1);
+    const waiting = sh("sleep 0.5");
+    process.kill(parent, "SIGKILL");
+    expect(await waiting).toEqual({
+      exitCode: undefined,
+      stdout: "",
+      stderr: "what starts commands has ended: SIGKILL",
+    });
+    expect(await sh("echo again")).toMatchObject({ stdout: "again\n" });
+  });
+
+  test("a kernel runs its steps by it", async () => {
+    const kernel = kernelInNetns(netns, { forkServer });
+    const where = { file: "readlink", args: ["/proc/self/ns/net"] };
+    expect(await kernel.run([where, { file: "false", args: [], mayFail: true }, where])).toEqual([
+      `${inside}\n`,
+      "",
+      `${inside}\n`,
+    ]);
+    await expect(kernel.run([where, { file: "ls", args: ["/no such place"] }])).rejects.toThrow(
+      /^`ls \/no such place` failed: ls: .*No such file/,
+    );
+  });
+});
