@@ -77,7 +77,7 @@ export const EgressStatus = z
     gatewayStates: z
       .string()
       .describe(
-        "How many gateways are in which state, as `kubectl get -o wide` shows it: `2 Ready, 1 Suspect`.",
+        "How many gateways are in which state, as `kubectl get -o wide` shows it: `2 Ready, 1 Down: uplink`.",
       )
       .exactOptional(),
     selector: z.string().describe("Label selector of the gateway pods, for autoscalers.").exactOptional(),

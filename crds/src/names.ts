@@ -41,6 +41,9 @@ export const HEARTBEAT_PORT = 5556;
 /** What an agent asks a gateway in a heartbeat: it has a value while the gateway has lost its way out (`spec.uplinkProbe`). */
 export const UPLINK_LOST_KEY = "uplink";
 
+/** How the reason of a gateway begins that is not ready because it has lost its way out. */
+export const UPLINK_REASON = "uplink: ";
+
 /** What gateways ask each other in a heartbeat: it has a value while the way out of a family works. */
 export const UPLINK_WORKS_KEYS = { ipv4: "uplink-ipv4", ipv6: "uplink-ipv6" } as const;
 

@@ -2,7 +2,7 @@
 
 import { hostname } from "node:os";
 import { FAMILIES, type Family, familyOf } from "@egress-nat/addresses";
-import { UPLINK_LOST_KEY, UPLINK_WORKS_KEYS } from "@egress-nat/crds";
+import { UPLINK_LOST_KEY, UPLINK_REASON, UPLINK_WORKS_KEYS } from "@egress-nat/crds";
 import { type Clock, pause, systemClock } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { GatewayEvent } from "../gateway-event.ts";
@@ -53,7 +53,7 @@ export class Uplink {
 
   /** Why no new flow should come here; undefined where they may. */
   get reason(): string | undefined {
-    return this.#state === "lost" ? `uplink: no answer from ${this.#silent.join(", ")}` : undefined;
+    return this.#state === "lost" ? `${UPLINK_REASON}no answer from ${this.#silent.join(", ")}` : undefined;
   }
 
   /** Runs until the signal is aborted. */

@@ -35,6 +35,17 @@ test("gateways are counted by what they do", () => {
   expect(gatewayStates([])).toBe("");
 });
 
+test("gateways that have lost their way out are told apart from others that are down", () => {
+  const reasons = ["", "uplink: no answer from 192.0.2.1", "no uplink"];
+  const gateways = reasons.map((reason) => ({
+    name: "nat-a",
+    addresses: [],
+    state: "Down" as const,
+    reason,
+  }));
+  expect(gatewayStates(gateways)).toBe("2 Down, 1 Down: uplink");
+});
+
 test("the time of a state is that of its last change", () => {
   const seen = (conditions: typeof ready) => ({
     ...{ gateways: [{ ...common, name: "nat-a", ...conditions }] },

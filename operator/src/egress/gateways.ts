@@ -1,6 +1,6 @@
 /** The gateways of an Egress as its status shows them. */
 
-import { type GatewayReport, GatewayStatus } from "@egress-nat/crds";
+import { type GatewayReport, GatewayStatus, UPLINK_REASON } from "@egress-nat/crds";
 import type { Endpoint } from "@egress-nat/kube";
 
 /** What the agent of a node says of a gateway that does not answer it. */
@@ -55,12 +55,22 @@ export function gatewayStatuses(
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** @returns how many are in which state: `2 Ready, 1 Suspect` */
+/** @returns how many are in which state: `2 Ready, 1 Suspect, 1 Down: uplink` */
 export function gatewayStates(gateways: readonly GatewayStatus[]): string {
-  return STATES.map((state) => [gateways.filter((gateway) => gateway.state === state).length, state] as const)
+  const inState = Map.groupBy(gateways, nameOfState);
+  return STATES.flatMap((state) => [state, withoutUplink(state)])
+    .map((name) => [inState.get(name)?.length ?? 0, name] as const)
     .filter(([count]) => count > 0)
-    .map(([count, state]) => `${count} ${state}`)
+    .map(([count, name]) => `${count} ${name}`)
     .join(", ");
+}
+
+function nameOfState({ state, reason }: GatewayStatus): string {
+  return reason?.startsWith(UPLINK_REASON) ? withoutUplink(state) : state;
+}
+
+function withoutUplink(state: GatewayStatus["state"]): string {
+  return `${state}: uplink`;
 }
 
 /** The worst, of those that say the same the one that is shown already, else the earliest. */
