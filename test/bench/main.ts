@@ -4,9 +4,11 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchDrift } from "./drift/bench.ts";
+import { benchGateway } from "./gateway/bench.ts";
 import { benchHeartbeat } from "./heartbeat/bench.ts";
 import { benchMemory } from "./memory/bench.ts";
 import { benchOperator } from "./operator/bench.ts";
+import { benchPinning } from "./pinning/bench.ts";
 import { formatReport, isReached, type Report, reportJson } from "./report.ts";
 import { benchRevocation } from "./revocation/bench.ts";
 import { benchSelection } from "./selection/bench.ts";
@@ -73,5 +75,17 @@ bench(
 
 bench("heartbeat", "what it costs a gateway that 1,000 nodes ask whether it lives", 5, benchHeartbeat);
 bench("selection", "how fast the clients of a node follow when a gateway comes or goes", 10, benchSelection);
+bench(
+  "gateway",
+  "what a gateway costs for each packet, beside plain forwarding and a link for each client",
+  5,
+  benchGateway,
+);
+bench(
+  "pinning",
+  "what a flow costs whose gateway the client has picked, beside one to a gateway's Service",
+  5,
+  benchPinning,
+);
 
 await runCommand(program);

@@ -2,7 +2,7 @@ import { type Samples, summarize } from "./samples.ts";
 
 export interface Series {
   readonly name: string;
-  readonly unit: "ms" | "MB" | "%" | "Mbit/s" | "per s" | "sockets";
+  readonly unit: "ms" | "µs" | "MB" | "%" | "Mbit/s" | "per s" | "sockets";
   readonly samples: Samples;
 }
 

@@ -4,10 +4,12 @@ import { z } from "zod";
 import type { Round } from "./round.ts";
 
 export const Expected = z.object({
-  /** Flows that may be reset: none, or those of the gateway that the scenario takes. No flow may hang. */
+  /** Flows that may be reset: none, or those of the gateway that the scenario takes. */
   mayReset: z.enum(["none", "of the gateway"]),
-  /** For how long new connections may fail, in milliseconds; 0: none fails. */
-  downtimeMs: z.number(),
+  /** Whether those that may be reset may hang as well. */
+  mayHang: z.literal(true).optional(),
+  /** For how long new connections may fail, in milliseconds; 0: none fails; absent: as long as it is. */
+  downtimeMs: z.number().optional(),
   /** How long after the mark the last flow may be reset, in milliseconds. */
   resetMs: z.number().optional(),
 });
@@ -20,28 +22,30 @@ export interface Verdict {
 }
 
 /** What of the rounds has to be how small. */
-export function verdicts({ mayReset, downtimeMs, resetMs }: Expected, rounds: readonly Round[]): Verdict[] {
+export function verdicts(expected: Expected, rounds: readonly Round[]): Verdict[] {
+  const { mayReset, mayHang, downtimeMs, resetMs } = expected;
   const total = (count: (round: Round) => number) => rounds.reduce((sum, round) => sum + count(round), 0);
-  const flows: Verdict[] =
-    mayReset === "none"
-      ? [{ name: "flows lost", value: total(({ reset, broken }) => reset + broken), atMost: 0 }]
-      : [
-          { name: "flows that hang", value: total(({ broken }) => broken), atMost: 0 },
-          { name: "flows of other gateways lost", value: total((round) => round.lostOfOthers), atMost: 0 },
-        ];
-  const connections: Verdict =
-    downtimeMs === 0
-      ? { name: "new connections failed", value: total((round) => round.failedConnections), atMost: 0 }
-      : { name: "downtime p99, ms", value: downtimeQuantile(rounds, 0.99), atMost: downtimeMs };
   const resets = rounds.map(({ slowestResetMs = 0 }) => slowestResetMs);
-  return [
-    ...flows,
-    connections,
-    ...(resetMs === undefined
-      ? []
-      : [{ name: "slowest reset, ms", value: Math.max(0, ...resets), atMost: resetMs }]),
+  const all: (Verdict | false)[] = [
+    mayReset === "none" && {
+      ...{ name: "flows lost", value: total(({ reset, broken }) => reset + broken), atMost: 0 },
+    },
+    mayReset !== "none" &&
+      !mayHang && { name: "flows that hang", value: total(({ broken }) => broken), atMost: 0 },
+    mayReset !== "none" && {
+      ...{ name: "flows of other gateways lost", value: total((round) => round.lostOfOthers), atMost: 0 },
+    },
+    downtimeMs === 0 && {
+      ...{ name: "new connections failed", value: total((round) => round.failedConnections), atMost: 0 },
+    },
+    downtimeMs !== undefined &&
+      downtimeMs > 0 && {
+        ...{ name: "downtime p99, ms", value: downtimeQuantile(rounds, 0.99), atMost: downtimeMs },
+      },
+    resetMs !== undefined && { name: "slowest reset, ms", value: Math.max(0, ...resets), atMost: resetMs },
     { name: "packets leaked", value: total(({ leaked }) => leaked), atMost: 0 },
   ];
+  return all.filter((verdict) => verdict !== false);
 }
 
 export function isKept({ value, atMost }: Verdict): boolean {

@@ -6,7 +6,8 @@ import { measureRound } from "./measure.ts";
 import { commitOfCheckout, describeMachine } from "./origin.ts";
 import { formatMeasurement, isAllKept, type Measurement, type Report } from "./report.ts";
 import type { Round } from "./round.ts";
-import { SCENARIOS, type Scenario } from "./scenarios.ts";
+import { SCENARIOS } from "./scenarios.ts";
+import type { Scenario } from "./scene.ts";
 
 // npm run chaos -- NAME... [--json]: what becomes of flows while gateways, nodes and programs come to harm.
 interface Options {

@@ -83,6 +83,17 @@ test.each([
   expect(isAllKept(bad("Service"))).toBe(true);
 });
 
+test("flows of the gateway may hang where a scenario allows it, and others may not be lost", () => {
+  const expected = { mayReset: "of the gateway", mayHang: true } as const;
+  const lost = (lostOfOthers: number) =>
+    measurement({
+      ...{ ...DEATH, expected, selection: "Agent" },
+      rounds: [round({ broken: 7, lostOfOthers, downtimeMs: 60_000, failedConnections: 90 })],
+    });
+  expect(isAllKept(lost(0))).toBe(true);
+  expect(isAllKept(lost(1))).toBe(false);
+});
+
 test("what failed before anything was done is said, because it is the machine's", () => {
   const noisy = measurement({ ...RESTART, selection: "Agent", rounds: [round({ failedBefore: 2 })] });
   expect(formatMeasurement(noisy)).toContain(

@@ -1,39 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { withDependents } from "../bed/cluster/control-plane-commands.ts";
-import type { ClusterNode } from "../bed/cluster/node.ts";
-import { RELEASE } from "../bed/workload/chart.ts";
+import { tagImages, upgradeChart } from "../bed/workload/chart.ts";
 import { gatewaysReady } from "../bed/workload/gateways.ts";
 import { egress } from "../bed/workload/manifests.ts";
-import { processesOf, programOf } from "../bed/workload/pod-processes.ts";
+import { programOf } from "../bed/workload/pod-processes.ts";
 import type { Expected } from "./expected.ts";
-import { type Ground, gatewaysOf, NAMESPACE, REPLICAS } from "./ground.ts";
-import { podsOf, type RunningPod } from "./pods.ts";
+import { gatewaysOf, NAMESPACE, REPLICAS } from "./ground.ts";
+import {
+  drain,
+  killGateway,
+  killPrograms,
+  patchEgress,
+  startAgents,
+  stopAgents,
+  untilGateways,
+  untilReplaced,
+} from "./harm.ts";
+import type { Scenario } from "./scene.ts";
 
-/** One round of a scenario. */
-export interface Scene {
-  readonly ground: Ground;
-  /** The gateway on the node without clients: what is done to one gateway or one node is done to it. */
-  readonly victim: RunningPod;
-  /** Its node. */
-  readonly node: ClusterNode;
-  /** Has the clients note the time. It is called once, right before the first thing that may be felt. */
-  readonly mark: () => Promise<void>;
-}
-
-export interface Scenario {
-  /** What is done, for people. */
-  readonly summary: string;
-  readonly act: (scene: Scene) => Promise<void>;
-  /** For how long clients go on after it, in milliseconds. */
-  readonly lastsMs: number;
-  /** Takes back what was done, after the clients have ended. */
-  readonly undo?: (scene: Scene) => Promise<void>;
-  /** With Agent selection. */
-  readonly expected: Expected;
-}
-
-const REPLACEMENT_TIMEOUT_MS = 600_000;
 /** As long as clients and gateways take at most to notice what the API does not say. */
 const LASTS_MS = 60_000;
 const OUTAGE_MS = 120_000;
@@ -55,9 +39,28 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       await patchEgress(scene, {
         template: { metadata: { annotations: { "chaos/rollout": `${Date.now()}` } } },
       });
-      await untilGateways(scene, REPLICAS, ({ name, isReady }) => isReady && !former.includes(name));
+      await untilReplaced(scene, former);
     },
     lastsMs: LASTS_MS,
+    expected: NOTHING_IS_FELT,
+  },
+  upgrade: {
+    summary: "helm upgrade to other images: all agents, the operator and all gateways are replaced",
+    act: async (scene) => {
+      const { cluster } = scene.ground;
+      const tag = `chaos-${Date.now()}`;
+      await tagImages(cluster, tag);
+      const former = (await gatewaysOf(scene.ground)).map(({ name }) => name);
+      await scene.mark();
+      await upgradeChart(cluster, tag);
+      await untilReplaced(scene, former);
+    },
+    lastsMs: LASTS_MS,
+    undo: async (scene) => {
+      const former = (await gatewaysOf(scene.ground)).map(({ name }) => name);
+      await upgradeChart(scene.ground.cluster);
+      await untilReplaced(scene, former);
+    },
     expected: NOTHING_IS_FELT,
   },
   drain: {
@@ -137,16 +140,19 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "kill-gateway": {
     summary:
       "the gateway's network is cut off, and all of its processes are killed, with that of its sandbox",
-    act: async ({ victim, node, mark }) => {
-      const pids = (await node.run(processesOf(victim.uid))).trim().split(/\s+/);
-      await mark();
-      // Killed alone they would leave a network namespace that goes on forwarding. Some end with others.
-      await node.run(
-        `nsenter --net=/proc/${pids[0]}/ns/net ip link set eth0 down && { kill -KILL ${pids.join(" ")} || true; }`,
-      );
-    },
+    act: killGateway,
     lastsMs: LASTS_MS,
     expected: OTHERS_TAKE_OVER,
+  },
+  "agent-down": {
+    summary: "no agent runs while the gateway's network is cut off and its processes are killed",
+    act: async (scene) => {
+      await stopAgents(scene.ground.kubectl);
+      await killGateway(scene);
+    },
+    lastsMs: LASTS_MS,
+    undo: ({ ground }) => startAgents(ground.kubectl),
+    expected: { mayReset: "of the gateway", mayHang: true },
   },
   "kill-node": {
     summary: "the gateway's node loses its power",
@@ -231,49 +237,3 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     expected: NOTHING_IS_FELT,
   },
 };
-
-async function patchEgress({ ground }: Scene, spec: object): Promise<void> {
-  const { namespace, name } = ground.egress;
-  const patch = JSON.stringify({ spec });
-  await ground.kubectl.run(["patch", "egress", name, "-n", namespace, "--type=merge", "-p", patch]);
-}
-
-/** Waits until so many gateways are there, apart from those that terminate, and all of them are as they should be. */
-async function untilGateways(
-  { ground }: Scene,
-  count: number,
-  isWanted: (gateway: RunningPod) => boolean,
-): Promise<void> {
-  const areWanted = async () => {
-    const remaining = (await gatewaysOf(ground)).filter(({ isTerminating }) => !isTerminating);
-    return remaining.length === count && remaining.every(isWanted);
-  };
-  await waitUntil(areWanted, {
-    what: `${count} gateways that replace those that were there`,
-    timeoutMs: REPLACEMENT_TIMEOUT_MS,
-    intervalMs: 1_000,
-  });
-}
-
-/** kubectl waits until the last pod is gone, but the gateway stays as long as it has flows. */
-async function drain({ ground, node }: Scene): Promise<void> {
-  const flags = ["--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=30s"];
-  try {
-    await ground.kubectl.run(["drain", node.name, ...flags]);
-  } catch (error) {
-    if (!String(error).includes("global timeout reached")) throw error;
-  }
-}
-
-async function killPrograms({ ground, mark }: Scene, component: string): Promise<void> {
-  const { cluster, kubectl } = ground;
-  const pods = await podsOf(kubectl, RELEASE.namespace, `app.kubernetes.io/component=${component}`);
-  const victims = await Promise.all(
-    pods.map(async ({ uid, node }) => ({
-      node: cluster.node(node),
-      pids: await cluster.node(node).run(programOf(uid)),
-    })),
-  );
-  await mark();
-  await Promise.all(victims.map(({ node, pids }) => node.run(`kill -KILL ${pids}`)));
-}

@@ -90,6 +90,15 @@ export class ClusterNode {
     }
   }
 
+  /** Gives its images of one tag another one, too. */
+  async tagImages(tag: string, other: string): Promise<void> {
+    const names = await this.machine.run([...CTR, "images", "list", "--quiet"]);
+    for (const name of names.split("\n").filter((each) => each.endsWith(`:${tag}`))) {
+      const copy = `${name.slice(0, -tag.length)}${other}`;
+      await this.machine.run([...CTR, "images", "tag", "--force", name, copy]);
+    }
+  }
+
   /** Runs a bash script, or a program and its arguments, on the node. */
   exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
     return this.machine.exec(command, options);

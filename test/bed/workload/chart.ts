@@ -6,6 +6,10 @@ import type { ClusterPlan } from "../cluster/plan.ts";
 /** The Helm release of the product in test clusters. */
 export const RELEASE = { name: "egress-nat", namespace: "egress-nat" } as const;
 
+/** Of the product's images on nodes. */
+const REGISTRY = "docker.io/library";
+const TAG = "test";
+
 const INSTALL_TIMEOUT_MS = 360_000;
 
 const Releases = z.array(z.object({ name: z.string() }));
@@ -17,13 +21,27 @@ const Releases = z.array(z.object({ name: z.string() }));
 export async function installChart(cluster: Cluster, chart = CHART): Promise<void> {
   const list = await cluster.helm(["list", "--namespace", RELEASE.namespace, "--output", "json"]);
   const wasInstalled = Releases.parse(JSON.parse(list)).some(({ name }) => name === RELEASE.name);
-  await cluster.helm(installArguments(cluster.plan, chart), { timeoutMs: INSTALL_TIMEOUT_MS });
+  await cluster.helm(installArguments(cluster.plan, chart, TAG), { timeoutMs: INSTALL_TIMEOUT_MS });
   if (wasInstalled) await restartPrograms(cluster);
 }
 
-function values({ options, serviceCidrs }: ClusterPlan): Readonly<Record<string, unknown>> {
+/** Gives the images that the nodes have another tag, too, for {@link upgradeChart}. */
+export async function tagImages(cluster: Cluster, tag: string): Promise<void> {
+  await Promise.all(cluster.nodes.map((node) => node.tagImages(TAG, tag)));
+}
+
+/**
+ * Upgrades the product to images of another tag, and waits until its programs run. Gateways follow.
+ *
+ * @param tag default: the one that {@link installChart} uses
+ */
+export async function upgradeChart(cluster: Cluster, tag = TAG): Promise<void> {
+  await cluster.helm(installArguments(cluster.plan, CHART, tag), { timeoutMs: INSTALL_TIMEOUT_MS });
+}
+
+function values({ options, serviceCidrs }: ClusterPlan, tag: string): Readonly<Record<string, unknown>> {
   return {
-    image: { registry: "docker.io/library", tag: "test", pullPolicy: "Never" },
+    image: { registry: REGISTRY, tag, pullPolicy: "Never" },
     // Nodes are emulated: what stands by takes time from what works.
     "operator.replicas": 1,
     // Before Kubernetes 1.33 there are no ServiceCIDRs to find them by.
@@ -31,11 +49,11 @@ function values({ options, serviceCidrs }: ClusterPlan): Readonly<Record<string,
   };
 }
 
-function installArguments(plan: ClusterPlan, chart: string): string[] {
+function installArguments(plan: ClusterPlan, chart: string, tag: string): string[] {
   return [
     ...["upgrade", "--install", RELEASE.name, chart],
     ...["--namespace", RELEASE.namespace, "--create-namespace"],
-    ...Object.entries(values(plan)).flatMap(([name, value]) => [
+    ...Object.entries(values(plan, tag)).flatMap(([name, value]) => [
       "--set-json",
       `${name}=${JSON.stringify(value)}`,
     ]),

@@ -1,27 +1,35 @@
 import { clientOf, FOU_PORT, gatewayOf, type Path, TARGET } from "./paths.ts";
 
+/** A network namespace with its addresses. */
+interface End {
+  readonly netns: string;
+  readonly ipv4: string;
+  readonly ipv6: string;
+}
+
 /** A script that makes the namespaces of paths, their addresses and routes, and the path that is made by hand, if it is one. */
 export function topologyScript(paths: readonly Path[]): string {
-  const ends = [
-    ...paths.flatMap((path) => [clientOf(path), gatewayOf(path)]),
-    { netns: "target", ...TARGET },
-  ];
+  const ends = paths.flatMap((path) => [clientOf(path), gatewayOf(path)]);
+  return [
+    routedScript(ends),
+    ...(paths.includes("hand") ? [...handMadeGateway(), ...handMadeClient()] : []),
+  ].join("\n");
+}
+
+/** A script that makes network namespaces around one router, and the target, which serves iperf3. */
+export function routedScript(ends: readonly End[]): string {
   return [
     "set -e",
     "ip netns add router",
-    ...ends.flatMap(attach),
+    ...[...ends, { netns: "target", ...TARGET }].flatMap(attach),
     "ip netns exec router sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
-    ...(paths.includes("hand") ? [...handMadeGateway(), ...handMadeClient()] : []),
     // -D leaves it behind when the script ends.
     "ip netns exec target env TMPDIR=/run iperf3 --server --daemon",
   ].join("\n");
 }
 
 /** A namespace with one card that leads to the router, and the router's card for it. */
-function attach(
-  { netns, ipv4, ipv6 }: { netns: string; ipv4: string; ipv6: string },
-  index: number,
-): string[] {
+function attach({ netns, ipv4, ipv6 }: End, index: number): string[] {
   const card = `to${index}`;
   const [router4, router6] = [ipv4.replace(/2$/, "1"), ipv6.replace(/2$/, "1")];
   return [

@@ -1,0 +1,143 @@
+import { copyFile } from "node:fs/promises";
+import { join } from "node:path";
+import { FAMILIES, type Family } from "@egress-nat/addresses";
+import { bundleProgram } from "@egress-nat/tools/build/bundle";
+import { needCommands } from "@egress-nat/tools/system/debian-packages";
+import { z } from "zod";
+import type { VirtualMachine } from "../../bed/vm/virtual-machine.ts";
+import { withMachine } from "../machine.ts";
+import { progress } from "../progress.ts";
+import { type Findings, type Limit, type Report, ratioOfPairs, type Series } from "../report.ts";
+import { interleave, type Samples } from "../samples.ts";
+import { TARGET } from "../throughput/paths.ts";
+import { routedScript } from "../throughput/topology.ts";
+import { CLIENTS, FIRST_GATEWAY, GATEWAYS, PICKING, SERVED, SERVICE } from "./ends.ts";
+
+const SECONDS = 1;
+const PINGS = 200;
+const SETUP_TIMEOUT_MS = 1_800_000;
+
+/** What is measured of a client, and what Agent selection has to come to, as a part of Service selection. */
+interface Figure {
+  readonly name: string;
+  readonly unit: Series["unit"];
+  readonly limit: Limit;
+  readonly take: (machine: VirtualMachine, netns: string, target: string, folder: string) => Promise<number>;
+}
+
+const Tcp = z.object({ end: z.object({ sum_received: z.object({ bits_per_second: z.number() }) }) });
+const Udp = z.object({
+  end: z.object({ sum: z.object({ packets: z.number(), lost_packets: z.number(), seconds: z.number() }) }),
+});
+
+const FIGURES: readonly Figure[] = [
+  {
+    ...{ name: "TCP", unit: "Mbit/s", limit: { atLeast: 0.98 } },
+    take: async (machine, netns, target) => {
+      const output = await iperf(machine, netns, target, "--window 300K");
+      return Tcp.parse(output).end.sum_received.bits_per_second / 1e6;
+    },
+  },
+  {
+    ...{ name: "small packets", unit: "per s", limit: { atLeast: 0.98 } },
+    take: async (machine, netns, target) => {
+      const { end } = Udp.parse(await iperf(machine, netns, target, "--udp --bitrate 0 --length 64"));
+      return (end.sum.packets - end.sum.lost_packets) / end.sum.seconds;
+    },
+  },
+  {
+    ...{ name: "round trip", unit: "ms", limit: { atMost: 1.02 } },
+    take: async (machine, netns, target) => {
+      const output = await machine.run(inside(netns, `ping -q -c ${PINGS} -i 0.002 ${target}`));
+      return Number(/^rtt min\/avg\/max\/mdev = [\d.]+\/([\d.]+)\//m.exec(output)?.[1]);
+    },
+  },
+  {
+    ...{ name: "new connections", unit: "per s", limit: { atLeast: 0.9 } },
+    take: async (machine, netns, target, folder) =>
+      Number(await machine.run(inside(netns, `python3 ${folder}/connections.py ${target}`))),
+  },
+];
+
+/**
+ * What a flow costs whose gateway the client itself has picked among many, beside one to the Service of a gateway, whose
+ * address the node translates. The machine's own clock counts.
+ */
+export async function benchPinning(rounds: number): Promise<Report> {
+  await needCommands(["iperf3", "ping", "python3"]);
+  return withMachine({ cpus: 1, countsInstructions: true }, async (machine, folder) => {
+    await bundleProgram(join(import.meta.dirname, "data-path.ts"), join(folder, "data-path"));
+    await copyFile(join(import.meta.dirname, "connections.py"), join(folder, "connections.py"));
+    await machine.run(routedScript([...CLIENTS, ...GATEWAYS]));
+    await machine.run(serviceScript(folder));
+    progress(`${GATEWAYS.length} gateways and ${CLIENTS.length} clients are made`);
+    await machine.run(["node", join(folder, "data-path/main.js")], { timeoutMs: SETUP_TIMEOUT_MS });
+    const findings: Findings[] = [];
+    for (const figure of FIGURES) {
+      for (const family of FAMILIES) findings.push(await measure(machine, folder, rounds, figure, family));
+    }
+    return {
+      bench: "pinning",
+      setup: `flows of clients that pick among gateways, and to a gateway's Service, in a virtual machine of one processor`,
+      series: findings.flatMap(({ series }) => series),
+      targets: findings.flatMap(({ targets }) => targets),
+    };
+  });
+}
+
+async function measure(
+  machine: VirtualMachine,
+  folder: string,
+  rounds: number,
+  { name, unit, limit, take }: Figure,
+  family: Family,
+): Promise<Findings> {
+  const what = `${name}, ${family === "ipv4" ? "IPv4" : "IPv6"}`;
+  progress(what);
+  const takers = [["Service", SERVED] as const, ...PICKING].map(
+    ([client, { netns }]) => [`${client}`, () => take(machine, netns, TARGET[family], folder)] as const,
+  );
+  const samples: Record<string, Samples> = await interleave(rounds, Object.fromEntries(takers));
+  const seriesOf = (client: string): Series => ({
+    name: client === "Service" ? `${what}: Service` : `${what}: Agent, ${client} gateways`,
+    unit,
+    samples: samples[client] ?? [],
+  });
+  const service = seriesOf("Service");
+  const picking = Array.from(PICKING.keys(), (count) => seriesOf(`${count}`));
+  return {
+    series: [service, ...picking],
+    targets: picking.map((each) => ratioOfPairs(`${each.name} / Service`, each, service, limit)),
+  };
+}
+
+/** The router is the node: it translates the Service's address as kube-proxy has it do, and the target takes connections. */
+function serviceScript(folder: string): string {
+  const { ipv4, ipv6 } = FIRST_GATEWAY;
+  return `
+    ip netns exec router nft -f - <<'RULES'
+    table inet services {
+      chain prerouting {
+        type nat hook prerouting priority dstnat
+        ip daddr ${SERVICE.ipv4} udp dport 5555 dnat ip to ${ipv4}:5555
+        ip6 daddr ${SERVICE.ipv6} udp dport 5555 dnat ip6 to [${ipv6}]:5555
+      }
+    }
+RULES
+    nohup ip netns exec target python3 ${folder}/connections.py serve >/dev/null 2>&1 </dev/null &
+  `;
+}
+
+async function iperf(
+  machine: VirtualMachine,
+  netns: string,
+  target: string,
+  options: string,
+): Promise<unknown> {
+  const command = `iperf3 --client ${target} --time ${SECONDS} ${options} --json`;
+  return JSON.parse(await machine.run(inside(netns, command), { env: { TMPDIR: "/run" } }));
+}
+
+function inside(netns: string, command: string): string {
+  return `ip netns exec ${netns} ${command}`;
+}

@@ -1,0 +1,54 @@
+import {
+  Client,
+  type ClientGateway,
+  ForkServer,
+  Gateway,
+  kernelInNetns,
+  prepareGatewayNetns,
+} from "@egress-nat/founat";
+import { createLogger } from "@egress-nat/program";
+import { CLIENTS, GATEWAYS, PICKING, SERVED, SERVICE } from "./ends.ts";
+
+// Runs in a virtual machine: makes all gateways and clients what they are.
+const PORT = 5555;
+const destinations = ["0.0.0.0/0", "::/0"];
+const clusterRanges = ["10.0.0.0/8", "fd00::/16"];
+const logger = createLogger({ name: "bench", level: "warn" });
+const forkServer = new ForkServer();
+
+for (const { netns } of GATEWAYS) {
+  const kernel = kernelIn(netns);
+  await prepareGatewayNetns(kernel);
+  const gateway = new Gateway(
+    { port: PORT, sourcePortAuto: false, destinations, excluded: clusterRanges },
+    { kernel, logger },
+  );
+  await gateway.init();
+  await gateway.sync(CLIENTS.map(({ netns: id, ipv4, ipv6 }) => ({ id, addresses: [ipv4, ipv6] })));
+}
+await makeClient(SERVED.netns, [SERVICE]);
+for (const [count, { netns }] of PICKING) await makeClient(netns, GATEWAYS.slice(0, count));
+forkServer.close();
+
+async function makeClient(netns: string, gateways: readonly ClientGateway[]): Promise<void> {
+  await new Client({ kernel: kernelIn(netns), logger }).apply({
+    uplink: "eth0",
+    clusterRanges,
+    egresses: [
+      {
+        name: "bench/bench",
+        destinations,
+        excluded: [],
+        gateways: gateways.map(({ ipv4, ipv6 }) => ({ ipv4, ipv6 }) as ClientGateway),
+        peers: [SERVICE, ...GATEWAYS].flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]),
+        port: PORT,
+        sourcePortAuto: false,
+        originatingOnly: true,
+      },
+    ],
+  });
+}
+
+function kernelIn(netns: string) {
+  return kernelInNetns(`/run/netns/${netns}`, { forkServer });
+}
