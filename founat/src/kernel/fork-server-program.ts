@@ -2,24 +2,38 @@
  * The program of a {@link import("./fork-server.ts").ForkServer}. In Perl, as the watch is (ADR 0026): it is small, so a
  * copy of it is there at once.
  *
- * Arguments: numbers of setns(2) and of memfd_create(2); seconds of a tick, how many of them a command may print nothing,
- * and what is told of one that was killed after them. Takes requests: a line `NUMBER BYTES_OF_WORDS BYTES_OF_INPUT`, then the words with a zero byte between them,
- * which are the file of a network namespace and a command, then the input. Answers with a line
- * `NUMBER EXIT_CODE BYTES_OF_STDOUT BYTES_OF_STDERR`, then these; the exit code is `-` where there is
- * none. It ends with its standard input, and lets what runs go on.
+ * Arguments: numbers of setns(2), memfd_create(2), clock_gettime(2) and prctl(2); for how many seconds a command may print
+ * nothing, what is told of one that was killed after them, and of one that has printed too much. Takes requests: a line
+ * `NUMBER BYTES_OF_WORDS BYTES_OF_INPUT`, then the words with a zero byte between them, which are the file of a network
+ * namespace and a command, then the input. Answers with a line `NUMBER EXIT_CODE BYTES_OF_STDOUT BYTES_OF_STDERR`, then
+ * these; the exit code is `-` where there is none. When its standard input ends, it does when all commands have.
  */
 export const FORK_SERVER_PROGRAM = String.raw`
 use strict;
 use warnings;
-use constant { CLONE_NEWNET => 0x40000000, MFD_CLOEXEC => 1, WNOHANG => 1 };
+use constant { CLONE_NEWNET => 0x40000000, MFD_CLOEXEC => 1, CLOCK_MONOTONIC => 1, PR_SET_PDEATHSIG => 1 };
+use constant { WNOHANG => 1, SIGTERM => 15, SIGXFSZ => 25 };
+# Between SIGTERM and SIGKILL. While commands run it looks that often whether one has ended: a signal may come right before
+# select sleeps.
+use constant { GRACE_S => 1, LOOK_S => 0.05 };
 
-my ($setns, $memfd_create, $tick_s, $silent_ticks, $silent) = @ARGV;
+my ($setns, $memfd_create, $clock_gettime, $prctl, $silence_s, $silent, $talkative) = @ARGV;
 # By process.
 my (%running, %killed);
 $| = 1;
+binmode $_ for *STDIN, *STDOUT;
 # Whoever waits for requests is told by it that a command has ended.
 pipe my $woken, my $wake or die "pipe: $!\n";
 $SIG{CHLD} = sub { syswrite $wake, '.' };
+# Who writes more than there may be in a file is told by an error.
+$SIG{XFSZ} = 'IGNORE';
+
+sub now {
+  my $time = pack 'qq', 0, 0;
+  syscall $clock_gettime, CLOCK_MONOTONIC, $time;
+  my ($s, $ns) = unpack 'qq', $time;
+  return $s + $ns / 1e9;
+}
 
 # No pipes: nobody has to read while a command runs.
 sub memory_file {
@@ -27,7 +41,9 @@ sub memory_file {
   my $number = syscall $memfd_create, $name, MFD_CLOEXEC;
   $number >= 0 and open my $file, '+<&=', $number or die "memory file: $!\n";
   binmode $file;
-  for (my $at = 0; $at < length $content;) { $at += syswrite($file, $content, length($content) - $at, $at) // die "memory file: $!\n" }
+  for (my $at = 0; $at < length $content;) {
+    $at += syswrite($file, $content, length($content) - $at, $at) // die "memory file: $!\n";
+  }
   sysseek $file, 0, 0;
   return $file;
 }
@@ -43,17 +59,17 @@ sub content {
 sub start {
   my ($number, $words, $input) = @_;
   my ($namespace, $netns, @command) = (undef, split /\0/, $words, -1);
-  my %command = (number => $number, ticks => 0, printed => 0);
+  my %command = (number => $number, heard_at => now(), printed => 0);
   @command{'stdin', 'stdout', 'stderr'} = eval { memory_file('stdin', $input), map { memory_file($_, '') } 'stdout', 'stderr' }
     or return answer(\%command, '-', '', $@);
   my $pid = fork // return answer(\%command, '-', '', "fork: $!\n");
   if ($pid) { $running{$pid} = \%command; return }
   # In a process group of its own: a shell that is killed alone leaves behind the command that it waits for.
   setpgrp;
-  $SIG{CHLD} = 'DEFAULT';
-  open STDIN, '<&', $command{stdin};
-  open STDOUT, '>&', $command{stdout};
-  open STDERR, '>&', $command{stderr};
+  # Nobody would end it who is not heard of any more.
+  syscall $prctl, PR_SET_PDEATHSIG, SIGTERM;
+  @SIG{'CHLD', 'XFSZ'} = ('DEFAULT', 'DEFAULT');
+  open STDIN, '<&', $command{stdin} and open STDERR, '>&', $command{stderr} and open STDOUT, '>&', $command{stdout} or exit 1;
   open $namespace, '<', $netns and syscall($setns, fileno $namespace, CLONE_NEWNET) == 0 or die "cannot enter $netns: $!\n";
   { no warnings 'exec'; exec { $command[0] } @command }
   die "$command[0]: $!\n";
@@ -78,7 +94,10 @@ sub reap {
   while ((my $pid = waitpid -1, WNOHANG) > 0) {
     my $code = $? & 127 ? 128 + ($? & 127) : $? >> 8;
     my $command = delete $running{$pid} or next;
-    answer($command, $code, content($command->{stdout}), content($command->{stderr}));
+    # Whoever is told that a command has ended changes things without it.
+    kill 'KILL', -$pid;
+    my $is_talkative = $code == 128 + SIGXFSZ;
+    answer($command, $is_talkative ? ('-', '', $talkative) : ($code, content($command->{stdout}), content($command->{stderr})));
   }
 }
 
@@ -86,39 +105,33 @@ sub reap {
 # is a program that reaps none but its own children. One that is stuck in the kernel ends when it comes out of it: it is
 # not waited for.
 sub end_silent {
-  for my $pid (keys %killed) {
+  my $now = now();
+  for my $pid (grep { $killed{$_} < $now } keys %killed) {
     kill 'KILL', -$pid;
     delete $killed{$pid};
   }
   while (my ($pid, $command) = each %running) {
     my $printed = (-s $command->{stdout}) + (-s $command->{stderr});
-    $command->{ticks} = 0 if $printed != $command->{printed};
-    $command->{printed} = $printed;
-    next if $command->{ticks}++ < $silent_ticks;
+    @$command{'printed', 'heard_at'} = ($printed, $now) if $printed != $command->{printed};
+    next if $now - $command->{heard_at} < $silence_s;
     kill 'TERM', -$pid;
-    $killed{$pid} = 1;
+    $killed{$pid} = $now + GRACE_S;
     answer($command, '-', content($command->{stdout}), $silent);
     delete $running{$pid};
   }
 }
 
-my ($left, $received) = ($tick_s, '');
-while (1) {
+my ($received, $is_asked) = ('', 1);
+while ($is_asked || %running || %killed) {
   my $readable = '';
-  vec($readable, $_, 1) = 1 for 0, fileno $woken;
-  my $has_ticks = %running || %killed;
-  my ($ready, $rest) = select $readable, undef, undef, $has_ticks ? $left : undef;
-  $left = $has_ticks ? $rest : $tick_s;
-  if ($ready > 0 && vec $readable, fileno $woken, 1) {
-    sysread $woken, my $signals, 4096;
-    reap();
-  }
+  vec($readable, $_, 1) = 1 for fileno $woken, $is_asked ? 0 : ();
+  my $ready = select $readable, undef, undef, %running || %killed ? LOOK_S : undef;
+  if ($ready > 0 && vec $readable, fileno $woken, 1) { sysread $woken, my $signals, 4096 }
   if ($ready > 0 && vec $readable, 0, 1) {
-    sysread STDIN, $received, 65536, length $received or exit;
+    $is_asked = sysread STDIN, $received, 65536, length $received;
     take_requests(\$received);
   }
-  next if $left > 0;
-  $left = $tick_s;
+  reap();
   end_silent();
 }
 `;

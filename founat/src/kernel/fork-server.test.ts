@@ -69,6 +69,7 @@ describe.runIf(mayEnterNetns)("in a network namespace", () => {
     const failed = { exitCode: 3, stdout: "done\n", stderr: "why\n" };
     expect(await sh("echo done; echo why >&2; exit 3")).toEqual(failed);
     expect(await sh("kill -KILL $$")).toMatchObject({ exitCode: 137 });
+    expect(await forkServer.run(netns, "echo", ["a\0b"], "")).toMatchObject({ exitCode: undefined });
     expect(await forkServer.run(netns, "no-such-program", [], "")).toMatchObject({
       stderr: "no-such-program: No such file or directory\n",
     });
@@ -84,31 +85,53 @@ describe.runIf(mayEnterNetns)("in a network namespace", () => {
       stderr: "it printed nothing for 0.5 s, and was killed",
       exitCode: undefined,
     });
-    const child = Number(await readFile(pid, "utf8"));
-    await vi.waitFor(() => expect(() => process.kill(child, 0)).toThrow("ESRCH"), { timeout: 5_000 });
+    await untilGone(Number(await readFile(pid, "utf8")));
     const slow = "for i in 1 2 3 4; do sleep 0.3; echo $i; done";
     expect(await impatient.run(netns, "sh", ["-c", slow], "")).toMatchObject({ exitCode: 0 });
     impatient.close();
     await rm(folder, { recursive: true });
   });
 
-  test("one that prints without end is ended", async () => {
-    expect(await forkServer.run(netns, "sh", ["-c", "exec yes"], "")).toMatchObject({
-      exitCode: 153,
+  test("one that prints without end is ended, and one whose input is too long is not started", async () => {
+    expect(await sh("yes")).toEqual({
+      exitCode: undefined,
+      stdout: "",
+      stderr: "it printed more than 16777216 bytes, and was killed",
     });
+    const refused = await forkServer.run(netns, "true", [], "x".repeat(17 * 1024 * 1024));
+    expect(refused).toMatchObject({ exitCode: undefined, stderr: "memory file: File too large\n" });
+    expect(await sh("echo again")).toMatchObject({ stdout: "again\n" });
+  });
+
+  test("whatever a command has started ends with it", async () => {
+    const { stdout } = await sh("sleep 600 & echo $!; kill -KILL $$");
+    await untilGone(Number(stdout));
   });
 
   test("where it is killed, those that wait are told, and it is there for the next one", async () => {
     const parent = Number((await sh("echo $PPID")).stdout);
     expect(parent).toBeGreaterThan(1);
-    const waiting = sh("sleep 0.5");
+    const waiting = sh("echo $$ >&2; sleep 600");
+    const [child = 0] = await childrenOf(parent);
     process.kill(parent, "SIGKILL");
     expect(await waiting).toEqual({
       exitCode: undefined,
       stdout: "",
       stderr: "what starts commands has ended: SIGKILL",
     });
+    await untilGone(child);
     expect(await sh("echo again")).toMatchObject({ stdout: "again\n" });
+  });
+
+  test("where it has stopped, it is killed", async () => {
+    const impatient = new ForkServer({ silenceMs: 500 });
+    const run = (script: string) => impatient.run(netns, "sh", ["-c", script], "");
+    const parent = Number((await run("echo $PPID")).stdout);
+    expect(parent).toBeGreaterThan(1);
+    process.kill(parent, "SIGSTOP");
+    expect(await run("echo on")).toMatchObject({ stderr: "what starts commands has ended: SIGKILL" });
+    expect(await run("echo again")).toMatchObject({ stdout: "again\n" });
+    impatient.close();
   });
 
   test("a kernel runs its steps by it", async () => {
@@ -123,4 +146,17 @@ describe.runIf(mayEnterNetns)("in a network namespace", () => {
       /^`ls \/no such place` failed: ls: .*No such file/,
     );
   });
+
+  async function untilGone(pid: number): Promise<void> {
+    expect(pid).toBeGreaterThan(1);
+    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), { timeout: 5_000 });
+  }
+
+  async function childrenOf(pid: number): Promise<number[]> {
+    return vi.waitFor(async () => {
+      const children = (await readFile(`/proc/${pid}/task/${pid}/children`, "utf8")).trim();
+      expect(children).not.toBe("");
+      return children.split(" ").map(Number);
+    });
+  }
 });

@@ -1,13 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import type { Socket } from "node:net";
 import { FORK_SERVER_PROGRAM } from "./fork-server-program.ts";
 import { killed, type ProcessOptions, type ProcessResult, SILENCE_MS, silentFor } from "./process.ts";
-import { MEMFD_CREATE, SETNS } from "./system-calls.ts";
+import { systemCall } from "./system-calls.ts";
 
-/** How often a command is looked at in the time in which it may print nothing. */
-const TICKS = 20;
+/** What one command may print: memory holds it. */
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
+/** The unit of `ulimit -f`. */
+const BLOCK_BYTES = 512;
 
-/** What one command may print, in blocks of 512 bytes: memory holds it. */
-const MAX_OUTPUT_BLOCKS = (16 * 1024 * 1024) / 512;
+/** Of the time in which a command may print nothing: who has told nothing of any by then has stopped. */
+const PATIENCE = 3;
 
 const ANSWER = /^(\d+) (\d+|-) (\d+) (\d+)\n/;
 
@@ -16,7 +19,7 @@ type Resolve = (result: ProcessResult) => void;
 /**
  * A process that starts commands in network namespaces for another one, which is large. To start one, Node copies its page tables
  * and waits until that is done, and `nsenter` loads libraries: 4 ms for a command of one. It starts with the first
- * command, and again with the next one where it was ended.
+ * command, and again with the next one where it was ended. It does not keep its program from ending.
  */
 export class ForkServer {
   readonly #silenceMs: number;
@@ -34,30 +37,39 @@ export class ForkServer {
    * @param netnsPath the network namespace to enter; needs CAP_SYS_ADMIN (setns(2))
    * @returns also where it could not be started, or has exceeded a limit
    */
-  run(netnsPath: string, file: string, args: readonly string[], input: string): Promise<ProcessResult> {
+  async run(netnsPath: string, file: string, args: readonly string[], input: string): Promise<ProcessResult> {
+    const all = [netnsPath, file, ...args];
+    if (all.some((word) => word.includes("\0"))) return noAnswer("a word of it holds a zero byte");
+    const [words, text] = [Buffer.from(all.join("\0")), Buffer.from(input)];
     const server = this.#process ?? this.#start();
-    const words = Buffer.from([netnsPath, file, ...args].join("\0"));
-    const text = Buffer.from(input);
     this.#count += 1;
     const number = this.#count;
-    return new Promise((resolve) => {
-      this.#waiting.set(number, resolve);
-      server.stdin?.write(
-        Buffer.concat([Buffer.from(`${number} ${words.length} ${text.length}\n`), words, text]),
-      );
-    });
+    const header = Buffer.from(`${number} ${words.length} ${text.length}\n`);
+    const stop = setTimeout(() => server.kill("SIGKILL"), PATIENCE * this.#silenceMs);
+    hold(server, true);
+    try {
+      return await new Promise((resolve) => {
+        this.#waiting.set(number, resolve);
+        server.stdin?.write(Buffer.concat([header, words, text]));
+      });
+    } finally {
+      clearTimeout(stop);
+      this.#waiting.delete(number);
+      if (this.#waiting.size === 0) hold(server, false);
+    }
   }
 
-  /** Lets it end. Commands that run go on. */
+  /** Lets it end, when all commands have. */
   close(): void {
     this.#process?.stdin?.end();
   }
 
   #start(): ChildProcess {
-    const tick = `${this.#silenceMs / 1000 / TICKS}`;
-    const silent = [tick, `${TICKS}`, killed(silentFor(this.#silenceMs))];
-    const perl = ["perl", "-e", FORK_SERVER_PROGRAM, "--", SETNS, MEMFD_CREATE, ...silent];
-    const limited = `ulimit -f ${MAX_OUTPUT_BLOCKS} && exec "$@"`;
+    const calls = ["setns", "memfd_create", "clock_gettime", "prctl"].map(systemCall);
+    const talkative = killed(`it printed more than ${MAX_OUTPUT_BYTES} bytes`);
+    const limits = [`${this.#silenceMs / 1000}`, killed(silentFor(this.#silenceMs)), talkative];
+    const perl = ["perl", "-e", FORK_SERVER_PROGRAM, "--", ...calls, ...limits];
+    const limited = `ulimit -f ${MAX_OUTPUT_BYTES / BLOCK_BYTES} && exec "$@"`;
     const child: ChildProcess = spawn("sh", ["-c", limited, "sh", ...perl], {
       stdio: "pipe",
       detached: true,
@@ -67,9 +79,8 @@ export class ForkServer {
     const end = (reason: string) => {
       if (this.#process !== child) return;
       this.#process = undefined;
-      const stderr = `what starts commands has ended: ${complaint || reason}`;
-      for (const resolve of this.#waiting.values()) resolve({ stdout: "", stderr, exitCode: undefined });
-      this.#waiting.clear();
+      const none = noAnswer(`what starts commands has ended: ${complaint || reason}`);
+      for (const resolve of this.#waiting.values()) resolve(none);
     };
     // Where there was no file descriptor left it has no streams, and only the error says why.
     child.once("error", (error) => end(String(error)));
@@ -102,8 +113,21 @@ export class ForkServer {
         stderr: rest.toString("utf8", middle, end),
         exitCode,
       });
-      this.#waiting.delete(Number(number));
       rest = rest.subarray(end);
     }
+  }
+}
+
+/** Where a command has no result, not even a failure. */
+function noAnswer(stderr: string): ProcessResult {
+  return { stdout: "", stderr, exitCode: undefined };
+}
+
+/** @param isHeld whether this program does not end before it */
+function hold(child: ChildProcess, isHeld: boolean): void {
+  const streams = [child.stdin, child.stdout, child.stderr] as (Socket | null)[];
+  for (const part of [child, ...streams]) {
+    if (isHeld) part?.ref();
+    else part?.unref();
   }
 }

@@ -1,13 +1,12 @@
 import { arch } from "node:os";
 
 /** By Node's names of processors: Perl has no names for system calls. */
-const NUMBERS: Readonly<Record<string, { readonly setns: number; readonly memfdCreate: number }>> = {
-  x64: { setns: 308, memfdCreate: 319 },
-  arm64: { setns: 268, memfdCreate: 279 },
+const NUMBERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  x64: { setns: 308, memfd_create: 319, clock_gettime: 228, prctl: 157 },
+  arm64: { setns: 268, memfd_create: 279, clock_gettime: 113, prctl: 167 },
 };
 
-/** The number of setns(2) on this machine. */
-export const SETNS = `${NUMBERS[arch()]?.setns}`;
-
-/** The number of memfd_create(2) on this machine. */
-export const MEMFD_CREATE = `${NUMBERS[arch()]?.memfdCreate}`;
+/** The number of a system call on this machine, such as `setns`. */
+export function systemCall(name: string): string {
+  return `${NUMBERS[arch()]?.[name]}`;
+}

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { CLIENT_TABLE } from "../backends/nft/guard-table.ts";
 import { REFUSAL_REASONS, type Refusals } from "../client/policy.ts";
 import { relevantSysctls } from "../client/sysctls.ts";
-import { SETNS } from "../kernel/system-calls.ts";
+import { systemCall } from "../kernel/system-calls.ts";
 import { WATCH_PROGRAM } from "./watch-program.ts";
 
 /** Of every interface: which ones a client has depends on its gateways. */
@@ -41,7 +41,7 @@ export interface NetnsWatch {
 /** The command that runs the watch; it takes no words from a shell. */
 export function netnsWatchCommand(sysctlRoot = "/proc/sys"): readonly string[] {
   const counters = [CLIENT_TABLE, REFUSAL_REASONS.join(",")];
-  return ["perl", "-e", WATCH_PROGRAM, "--", SETNS, ...counters, sysctlRoot, ...SYSCTLS];
+  return ["perl", "-e", WATCH_PROGRAM, "--", systemCall("setns"), ...counters, sysctlRoot, ...SYSCTLS];
 }
 
 export function openNetnsWatch({ sysctlRoot, ...told }: NetnsWatchOptions): NetnsWatch {

@@ -92,9 +92,11 @@ function departures({ replies: { mask, value } }: ClientPolicy): string {
   return `
     # Where the routes lead into a tunnel, or a socket is bound to one.
     chain tunnel_output {
+      # to the gateway that the flow began with
+      oifname . ct ${mark} vmap @pinned
       # replies of this host
       ct direction reply jump bypass
-      # to the gateway that the flow began with
+      # to another gateway, that the flow began with
       ct ${mark} vmap @kept
       # from an address of somebody else, who would get the error and what it quotes
       ct ${mark} != ${none} fib saddr type != local ${counted("rejected")} drop
@@ -122,7 +124,9 @@ function departures({ replies: { mask, value } }: ClientPolicy): string {
     chain rerouted {
       type filter hook postrouting priority filter; policy accept;
       # for no gateway
-      meta ${mark} { ${none}, ${hex(value)} } accept
+      meta ${mark} == ${none} accept
+      # replies to inbound flows
+      meta ${mark} == ${hex(value)} accept
       # through a tunnel
       oifgroup ${ANY_LINK} accept
       # outer packets to gateways
@@ -141,12 +145,10 @@ function departures({ replies: { mask, value } }: ClientPolicy): string {
     # Fail closed, whatever the routes say. What most packets need comes first.
     chain guard {
       type route hook output priority filter; policy accept;
-      # to the gateway that the flow began with
-      oifname . ct ${mark} vmap @pinned
+      # into a tunnel
+      oifgroup ${ANY_LINK} goto tunnel_output
       # outer packets to gateways
       ${perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`)}
-      # into a tunnel all the same
-      oifgroup ${ANY_LINK} goto tunnel_output
       # this host
       oifname "lo" goto loopback
       # replies to inbound flows
