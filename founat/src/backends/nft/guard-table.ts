@@ -92,11 +92,9 @@ function departures({ replies: { mask, value } }: ClientPolicy): string {
   return `
     # Where the routes lead into a tunnel, or a socket is bound to one.
     chain tunnel_output {
-      # to the gateway that the flow began with
-      oifname . ct ${mark} vmap @pinned
       # replies of this host
       ct direction reply jump bypass
-      # to another gateway, that the flow began with
+      # to the gateway that the flow began with
       ct ${mark} vmap @kept
       # from an address of somebody else, who would get the error and what it quotes
       ct ${mark} != ${none} fib saddr type != local ${counted("rejected")} drop
@@ -123,10 +121,10 @@ function departures({ replies: { mask, value } }: ClientPolicy): string {
     # as if there were no Egress.
     chain rerouted {
       type filter hook postrouting priority filter; policy accept;
+      # most packets
+      meta mark ${none} accept
       # for no gateway
-      meta ${mark} == ${none} accept
-      # replies to inbound flows
-      meta ${mark} == ${hex(value)} accept
+      meta ${mark} { ${none}, ${hex(value)} } accept
       # through a tunnel
       oifgroup ${ANY_LINK} accept
       # outer packets to gateways
@@ -145,10 +143,12 @@ function departures({ replies: { mask, value } }: ClientPolicy): string {
     # Fail closed, whatever the routes say. What most packets need comes first.
     chain guard {
       type route hook output priority filter; policy accept;
-      # into a tunnel
-      oifgroup ${ANY_LINK} goto tunnel_output
+      # to the gateway that the flow began with
+      oifgroup ${LINK_GROUP.peer} oifname . ct ${mark} vmap @pinned
       # outer packets to gateways
       ${perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`)}
+      # into a tunnel all the same
+      oifgroup ${ANY_LINK} goto tunnel_output
       # this host
       oifname "lo" goto loopback
       # replies to inbound flows
