@@ -28,6 +28,8 @@ type Way = (typeof ways)[number];
 const first: ClientGateway = ADDRESSES.gateway ?? {};
 const second: ClientGateway = ADDRESSES.stranger ?? {};
 const service: ClientGateway = ADDRESSES.service ?? {};
+/** In the pod: the namespace of the neighbour plays it. */
+const CONTAINER = "172.17.0.2";
 const LIVE = { times: 20, pause: 0.1, timeout: 5, lasts: "/tmp/live-flows" };
 const leaving = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "existing" });
 
@@ -99,6 +101,12 @@ async function meanwhile<T>(talk: () => Promise<T>, work: () => Promise<unknown>
 async function begun(): Promise<void> {
   const command = "conntrack -L 2>/dev/null | grep -c 'dport=9000 .*ASSURED' || true";
   await expect.poll(() => inside("client", command), { timeout: 20_000 }).toMatch(/^[4-9]/);
+}
+
+/** Waits until a connection of this address has been answered. */
+async function begunBy(address: string): Promise<void> {
+  const live = `conntrack -L 2>/dev/null | grep -c 'ESTABLISHED src=${address} .*ASSURED' || true`;
+  await expect.poll(() => inside("client", live), { timeout: 20_000 }).toBe("1\n");
 }
 
 const all = (gateway: string) => ways.map(() => gateway);
@@ -222,21 +230,20 @@ test("flows of containers in the pod stay as well, and are ended with their gate
     `set -e
      ip link add docker0 type veth peer name inner netns neighbour
      ip address add 172.17.0.1/24 dev docker0; ip link set docker0 up
-     ip -n neighbour address add 172.17.0.2/24 dev inner; ip -n neighbour link set inner up
+     ip -n neighbour address add ${CONTAINER}/24 dev inner; ip -n neighbour link set inner up
      ip -n neighbour route add ${addressOf("internet", "ipv4")} via 172.17.0.1
      sysctl -qw net.ipv4.ip_forward=1
      nft 'add table ip docker
      add chain ip docker o { type nat hook postrouting priority srcnat; }
-     add rule ip docker o ip saddr 172.17.0.2 oifname != docker0 masquerade'`,
+     add rule ip docker o ip saddr ${CONTAINER} oifname != docker0 masquerade'`,
   );
   const ask4 = (options: AskOptions) => ask("neighbour", "tcp", addressOf("internet", "ipv4"), options);
   const newFlow = async () => whose("ipv4", await ask4({ timeout: 5 }));
   const liveFlow = async (work: () => Promise<unknown>) => {
-    const live = "conntrack -L 2>/dev/null | grep -c 'ESTABLISHED src=172.17.0.2 .*ASSURED' || true";
     const answers = await meanwhile(
       () => ask4(LIVE),
       async () => {
-        await expect.poll(() => inside("client", live), { timeout: 20_000 }).toBe("1\n");
+        await begunBy(CONTAINER);
         await work();
       },
     );
@@ -254,6 +261,27 @@ test("flows of containers in the pod stay as well, and are ended with their gate
   const met = new Set<string>();
   for (let round = 0; round < 16; round += 1) met.add(await newFlow());
   expect(met).toEqual(new Set(["first", "second"]));
+  expect(await leaks()).toBe(0);
+});
+
+test("without the rules that lead to tunnels nothing leaves around them, from containers in the pod neither", async () => {
+  const internet = addressOf("internet", "ipv4");
+  const sources = [
+    { name: "client", address: addressOf("client", "ipv4") },
+    { name: "neighbour", address: CONTAINER },
+  ] as const;
+  const lost = "for pref in 1860 2100 2101; do while ip rule del pref $pref 2>/dev/null; do :; done; done";
+  await use(first);
+  const answers = await meanwhile(
+    () => Promise.all(sources.map(({ name }) => ask(name, "tcp", internet, { ...LIVE, timeout: 2 }))),
+    async () => {
+      for (const { address } of sources) await begunBy(address);
+      await inside("client", lost);
+      for (const { name } of sources) await ask(name, "tcp", internet, { timeout: 2 });
+    },
+  );
+  const last = answers.map((each) => whose("ipv4", each.split("\n").at(-1) ?? ""));
+  expect(last).not.toContain("first");
   expect(await leaks()).toBe(0);
 });
 

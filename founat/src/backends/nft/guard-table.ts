@@ -83,7 +83,8 @@ const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 
 // Outer packets by address and port together: a port alone would let anything out to it. Replies not by `ct direction
 // original ... reject`: a packet that conntrack finds invalid has no direction.
-function departures({ replies: { mask, value } }: ClientPolicy): string {
+function departures(policy: ClientPolicy): string {
+  const { mask } = policy.replies;
   const [mark, none] = [`mark & ${hex(mask)}`, "0x0"];
   const foreign = perFamily(
     (ip, v) =>
@@ -117,22 +118,7 @@ function departures({ replies: { mask, value } }: ClientPolicy): string {
       ct mark set ct mark and ${hex(~mask >>> 0)} ${counted("rejected")} reject with icmpx type host-unreachable
     }
 
-    # Whatever is marked for a gateway was routed after the guard had seen it: without rules for its mark it would leave
-    # as if there were no Egress.
-    chain rerouted {
-      type filter hook postrouting priority filter; policy accept;
-      # most packets
-      meta mark ${none} accept
-      # for no gateway
-      meta ${mark} { ${none}, ${hex(value)} } accept
-      # through a tunnel
-      oifgroup ${ANY_LINK} accept
-      # outer packets to gateways
-      ${perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`)}
-      # around the tunnel
-      ${counted("rejected")} drop
-    }
-
+    ${mayReroute(policy) ? rerouted(policy) : ""}
     # Another host's address takes no privilege in IPv6 (IPV6_FREEBIND): a program could make up the other side of an
     # inbound flow, and answer it around the tunnel. Proxies that keep their clients' addresses have IP_TRANSPARENT.
     chain loopback {
@@ -157,6 +143,30 @@ function departures({ replies: { mask, value } }: ClientPolicy): string {
       meta nfproto ipv6 exthdr rt exists goto refuse
       # around the tunnel: refused
       ${perFamily((ip, v) => `${ip} daddr @guarded${v} goto refuse`)}
+    }
+  `;
+}
+
+/** Whether the mark of a gateway may lead elsewhere than the routes do, which lead to the only one of a family. */
+function mayReroute({ pins }: ClientPolicy): boolean {
+  return FAMILIES.some((family) => pins.filter((pin) => pin.family === family).length > 1);
+}
+
+function rerouted({ replies: { mask, value } }: ClientPolicy): string {
+  return `
+    # Whatever is marked for a gateway was routed after the guard had seen it.
+    chain rerouted {
+      type filter hook postrouting priority filter; policy accept;
+      # most packets
+      meta mark 0x0 accept
+      # for no gateway
+      meta mark & ${hex(mask)} { 0x0, ${hex(value)} } accept
+      # through a tunnel
+      oifgroup ${ANY_LINK} accept
+      # outer packets to gateways
+      ${perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`)}
+      # around the tunnel
+      ${counted("rejected")} drop
     }
   `;
 }
@@ -200,9 +210,22 @@ function openings(): string {
 
 // In outer packets of gateways nothing stands before UDP's header: one for routing would lead on to where only it says.
 // The checksum behind a routing header is that of the last destination: to conntrack it is invalid here.
-function arrivals({ uplink, port, replies: { mask } }: ClientPolicy): string {
+function arrivals({ uplink, port, replies: { mask, value } }: ClientPolicy): string {
   const mark = `ct mark & ${hex(mask)}`;
   return `
+    # What containers in the pod send, when it is routed: through a tunnel or not at all, as what the pod itself sends.
+    chain passing {
+      type filter hook forward priority filter; policy accept;
+      # into a tunnel
+      oifgroup ${ANY_LINK} accept
+      # out of one
+      iifgroup ${ANY_LINK} accept
+      # replies to inbound flows
+      meta mark & ${hex(mask)} == ${hex(value)} accept
+      # around the tunnel
+      ${perFamily((ip, v) => `${ip} daddr @guarded${v} ${counted("rejected")} drop`)}
+    }
+
     # What containers in the pod send is routed after this chain, and not again.
     chain forwarding {
       # replies
