@@ -35,22 +35,16 @@ function counted(reason: RefusalReason): string {
   return `counter name ${reason}`;
 }
 
-function sets(family: Family, { families, port }: ClientPolicy): NftSet[] {
+function sets(family: Family, { families }: ClientPolicy): NftSet[] {
   const { guarded, originating, gateways, peers } = families[family];
   const address = `${family}_addr`;
   const spell = (ranges: readonly Range[]) => ranges.map((range) => formatRange(family, range));
   const ranges = { type: address, interval: true };
   const originatingOnly = "destinations where only flows that the client opens use the tunnel";
-  const outer = gateways.map((gateway) => `${gateway} . ${port}`);
   const found: Omit<NftSet, "kind">[] = [
     { ...ranges, name: "guarded", comment: "destinations of Egresses", elements: spell(guarded) },
     { ...ranges, name: "originating", comment: originatingOnly, elements: spell(originating) },
-    {
-      name: "gateways",
-      type: `${address} . inet_service`,
-      comment: "where outer packets go",
-      elements: outer,
-    },
+    { name: "gateways", type: address, comment: "where outer packets go", elements: gateways },
     { name: "peers", type: address, comment: "where outer packets may come from", elements: peers },
   ];
   return found.map((set) => ({ ...set, kind: "set", name: `${set.name}${VERSION[family]}` }));
@@ -84,7 +78,10 @@ const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 // Outer packets by address and port together: a port alone would let anything out to it. Replies not by `ct direction
 // original ... reject`: a packet that conntrack finds invalid has no direction.
 function departures(policy: ClientPolicy): string {
-  const { mask } = policy.replies;
+  const {
+    port,
+    replies: { mask },
+  } = policy;
   const [mark, none] = [`mark & ${hex(mask)}`, "0x0"];
   const foreign = perFamily(
     (ip, v) =>
@@ -132,7 +129,7 @@ function departures(policy: ClientPolicy): string {
       # to the gateway that the flow began with
       oifgroup ${LINK_GROUP.peer} oifname . ct ${mark} vmap @pinned
       # outer packets to gateways
-      ${perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`)}
+      ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @gateways${v} accept`)}
       # into a tunnel all the same
       oifgroup ${ANY_LINK} goto tunnel_output
       # this host
@@ -152,7 +149,7 @@ function mayReroute({ pins }: ClientPolicy): boolean {
   return FAMILIES.some((family) => pins.filter((pin) => pin.family === family).length > 1);
 }
 
-function rerouted({ replies: { mask, value } }: ClientPolicy): string {
+function rerouted({ port, replies: { mask, value } }: ClientPolicy): string {
   return `
     # Whatever is marked for a gateway was routed after the guard had seen it.
     chain rerouted {
@@ -164,7 +161,7 @@ function rerouted({ replies: { mask, value } }: ClientPolicy): string {
       # through a tunnel
       oifgroup ${ANY_LINK} accept
       # outer packets to gateways
-      ${perFamily((ip, v) => `${ip} daddr . udp dport @gateways${v} accept`)}
+      ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @gateways${v} accept`)}
       # around the tunnel
       ${counted("rejected")} drop
     }
