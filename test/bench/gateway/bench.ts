@@ -69,7 +69,7 @@ async function measure(
     hand: roundTrip("hand"),
     product: roundTrip("product"),
   });
-  const label = `${family === "ipv4" ? "IPv4" : "IPv6"}, ${clients.toLocaleString("en")} clients`;
+  const label = `${family === "ipv4" ? "IPv4" : "IPv6"}, ${clients === 1 ? "1 client" : `${clients.toLocaleString("en")} clients`}`;
   const added = (way: keyof typeof NAMES): Series => ({
     ...{ name: `${label}: ${NAMES[way]}`, unit: "µs" },
     samples: difference(samples[way], samples.direct),

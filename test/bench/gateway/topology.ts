@@ -5,7 +5,7 @@ import { routedScript } from "../throughput/topology.ts";
  * Ways from a client to the target: `direct`, `plain` by a gateway that forwards and masquerades, `hand` by one with a link
  * and a route for each client, as coil v2 makes them, and `product` by founat's.
  */
-export const WAYS = ["direct", "plain", "hand", "product"] as const;
+const WAYS = ["direct", "plain", "hand", "product"] as const;
 export type Way = (typeof WAYS)[number];
 
 export const TUNNEL_PORT = 5555;

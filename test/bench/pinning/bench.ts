@@ -13,6 +13,7 @@ import { TARGET } from "../throughput/paths.ts";
 import { routedScript } from "../throughput/topology.ts";
 import { CLIENTS, FIRST_GATEWAY, GATEWAYS, PICKING, SERVED, SERVICE } from "./ends.ts";
 
+const SERVICE_NAME = "Service";
 const SECONDS = 1;
 const PINGS = 200;
 const SETUP_TIMEOUT_MS = 1_800_000;
@@ -94,20 +95,17 @@ async function measure(
 ): Promise<Findings> {
   const what = `${name}, ${family === "ipv4" ? "IPv4" : "IPv6"}`;
   progress(what);
-  const takers = [["Service", SERVED] as const, ...PICKING].map(
-    ([client, { netns }]) => [`${client}`, () => take(machine, netns, TARGET[family], folder)] as const,
-  );
+  const clients = [{ ...SERVED, name: SERVICE_NAME }, ...PICKING];
+  const takers = clients.map(({ name, netns }) => [name, () => take(machine, netns, TARGET[family], folder)]);
   const samples: Record<string, Samples> = await interleave(rounds, Object.fromEntries(takers));
   const seriesOf = (client: string): Series => ({
-    name: client === "Service" ? `${what}: Service` : `${what}: Agent, ${client} gateways`,
-    unit,
-    samples: samples[client] ?? [],
+    ...{ name: `${what}: ${client}`, unit, samples: samples[client] ?? [] },
   });
-  const service = seriesOf("Service");
-  const picking = Array.from(PICKING.keys(), (count) => seriesOf(`${count}`));
+  const service = seriesOf(SERVICE_NAME);
+  const picking = PICKING.map(({ name }) => seriesOf(name));
   return {
     series: [service, ...picking],
-    targets: picking.map((each) => ratioOfPairs(`${each.name} / Service`, each, service, limit)),
+    targets: picking.map((each) => ratioOfPairs(`${each.name} / ${SERVICE_NAME}`, each, service, limit)),
   };
 }
 

@@ -27,7 +27,7 @@ for (const { netns } of GATEWAYS) {
   await gateway.sync(CLIENTS.map(({ netns: id, ipv4, ipv6 }) => ({ id, addresses: [ipv4, ipv6] })));
 }
 await makeClient(SERVED.netns, [SERVICE]);
-for (const [count, { netns }] of PICKING) await makeClient(netns, GATEWAYS.slice(0, count));
+for (const { netns, gateways } of PICKING) await makeClient(netns, gateways);
 forkServer.close();
 
 async function makeClient(netns: string, gateways: readonly ClientGateway[]): Promise<void> {
@@ -39,7 +39,7 @@ async function makeClient(netns: string, gateways: readonly ClientGateway[]): Pr
         name: "bench/bench",
         destinations,
         excluded: [],
-        gateways: gateways.map(({ ipv4, ipv6 }) => ({ ipv4, ipv6 }) as ClientGateway),
+        gateways,
         peers: [SERVICE, ...GATEWAYS].flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]),
         port: PORT,
         sourcePortAuto: false,
