@@ -91,6 +91,7 @@ const ROUTING: readonly (readonly [string, string])[] = [
 
 const GUARD: readonly (readonly [string, string])[] = [
   ["the table", "nft delete table inet egress_nat_client"],
+  ["a chain", "nft delete chain inet egress_nat_client passing"],
   ["a chain's rules", "nft flush chain inet egress_nat_client guard"],
   [
     "one rule",

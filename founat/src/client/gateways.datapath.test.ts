@@ -31,6 +31,9 @@ const service: ClientGateway = ADDRESSES.service ?? {};
 /** In the pod: the namespace of the neighbour plays it. */
 const CONTAINER = "172.17.0.2";
 const LIVE = { times: 20, pause: 0.1, timeout: 5, lasts: "/tmp/live-flows" };
+/** Those that lead to tunnels. */
+const LOSE_RULES =
+  "for pref in 1860 2100 2101; do while ip rule del pref $pref 2>/dev/null; do :; done; done";
 const leaving = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "existing" });
 
 beforeAll(async () => {
@@ -39,6 +42,21 @@ beforeAll(async () => {
   await other.init();
   await other.sync([gatewayClient("client")]);
 });
+/** As docker-in-docker does it: a network of the pod's own, translated to its address. */
+beforeAll(() =>
+  inside(
+    "client",
+    `set -e
+       ip link add docker0 type veth peer name inner netns neighbour
+       ip address add 172.17.0.1/24 dev docker0; ip link set docker0 up
+       ip -n neighbour address add ${CONTAINER}/24 dev inner; ip -n neighbour link set inner up
+       ip -n neighbour route add ${addressOf("internet", "ipv4")} via 172.17.0.1
+       sysctl -qw net.ipv4.ip_forward=1
+       nft 'add table ip docker
+       add chain ip docker o { type nat hook postrouting priority srcnat; }
+       add rule ip docker o ip saddr ${CONTAINER} oifname != docker0 masquerade'`,
+  ),
+);
 beforeEach(async () => {
   await client.remove();
   await inside("client", "conntrack -F 2>/dev/null");
@@ -224,19 +242,6 @@ describe("the flows of a gateway that is gone", () => {
 });
 
 test("flows of containers in the pod stay as well, and are ended with their gateway", async () => {
-  // As docker-in-docker does it: a network of the pod's own, translated to its address.
-  await inside(
-    "client",
-    `set -e
-     ip link add docker0 type veth peer name inner netns neighbour
-     ip address add 172.17.0.1/24 dev docker0; ip link set docker0 up
-     ip -n neighbour address add ${CONTAINER}/24 dev inner; ip -n neighbour link set inner up
-     ip -n neighbour route add ${addressOf("internet", "ipv4")} via 172.17.0.1
-     sysctl -qw net.ipv4.ip_forward=1
-     nft 'add table ip docker
-     add chain ip docker o { type nat hook postrouting priority srcnat; }
-     add rule ip docker o ip saddr ${CONTAINER} oifname != docker0 masquerade'`,
-  );
   const ask4 = (options: AskOptions) => ask("neighbour", "tcp", addressOf("internet", "ipv4"), options);
   const newFlow = async () => whose("ipv4", await ask4({ timeout: 5 }));
   const liveFlow = async (work: () => Promise<unknown>) => {
@@ -270,13 +275,12 @@ test("without the rules that lead to tunnels nothing leaves around them, from co
     { name: "client", address: addressOf("client", "ipv4") },
     { name: "neighbour", address: CONTAINER },
   ] as const;
-  const lost = "for pref in 1860 2100 2101; do while ip rule del pref $pref 2>/dev/null; do :; done; done";
   await use(first);
   const answers = await meanwhile(
     () => Promise.all(sources.map(({ name }) => ask(name, "tcp", internet, { ...LIVE, timeout: 2 }))),
     async () => {
       for (const { address } of sources) await begunBy(address);
-      await inside("client", lost);
+      await inside("client", LOSE_RULES);
       for (const { name } of sources) await ask(name, "tcp", internet, { timeout: 2 });
     },
   );
@@ -284,6 +288,31 @@ test("without the rules that lead to tunnels nothing leaves around them, from co
   expect(last).not.toContain("first");
   expect(await leaks()).toBe(0);
 });
+
+test.each([
+  ["takes new flows", first],
+  ["only keeps those that it has", leaving(first)],
+])(
+  "without these rules no program leads packets around the only tunnel, whose gateway %s",
+  async (_, gateway) => {
+    const internet = addressOf("internet", "ipv4");
+    await use(first);
+    // A flow that the gateway has.
+    await ask("client", "udp", internet, { source_port: 40_000 });
+    await use(gateway);
+    await inside("client", LOSE_RULES);
+    const links = await inside(
+      "client",
+      "ip -o link show | sed -n 's/^[0-9]*: \\(\\(fou4\\|egress4\\)[^@:]*\\).*/\\1/p'",
+    );
+    for (const towards of links.trim().split("\n")) {
+      for (const source_port of [0, 40_000])
+        await ask("client", "udp", internet, { towards, source_port, timeout: 1 });
+    }
+    expect(links).toMatch(/fou4.*\n/);
+    expect(await leaks()).toBe(0);
+  },
+);
 
 test("without the rules of the marks nothing leaves around the tunnel", async () => {
   await use(first);

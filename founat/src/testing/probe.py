@@ -19,7 +19,7 @@ SO_BINDTODEVICE = 25
 SIOCETHTOOL, ETHTOOL_STXCSUM = 0x8946, 0x17
 SIOCGIFHWADDR = 0x8927
 IP_TOS, IP_MTU_DISCOVER, IP_TRANSPARENT, IPV6_RTHDR, IPV6_TCLASS, IPV6_FREEBIND = 1, 10, 19, 57, 67, 78
-IPV6_TRANSPARENT = 75
+IPV6_TRANSPARENT, IP_UNICAST_IF = 75, 50
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -145,7 +145,7 @@ def bind(s, address, source, source_port, privileged):
 
 def ask(
     protocol, address, port=9000, device=None, tos=None, size=0, timeout=20, times=1, pause=0,
-    source=None, source_port=0, transparent=False, route=None, lasts=None,
+    source=None, source_port=0, transparent=False, route=None, lasts=None, towards=None,
 ):
     """Sends something to a server, also all the time that a file is there; its answers, or the name of the error."""
     lines = []
@@ -154,6 +154,9 @@ def ask(
     try:
         if device:
             s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, device.encode())
+        if towards:
+            index = struct.pack("!I", socket.if_nametoindex(towards))
+            s.setsockopt(socket.IPPROTO_IP, IP_UNICAST_IF, index)
         if tos:
             level, option = (socket.IPPROTO_IPV6, IPV6_TCLASS) if ":" in address else (socket.IPPROTO_IP, IP_TOS)
             s.setsockopt(level, option, tos)

@@ -194,6 +194,8 @@ export interface AskOptions {
   readonly port?: number;
   /** To bind to. */
   readonly device?: string;
+  /** A device that the first route leads to, and a second one need not (IP_UNICAST_IF, which takes no privilege). */
+  readonly towards?: string;
   readonly tos?: number;
   /** Bytes of payload. */
   readonly size?: number;

@@ -44,7 +44,7 @@ function sets(family: Family, { families }: ClientPolicy): NftSet[] {
   const found: Omit<NftSet, "kind">[] = [
     { ...ranges, name: "guarded", comment: "destinations of Egresses", elements: spell(guarded) },
     { ...ranges, name: "originating", comment: originatingOnly, elements: spell(originating) },
-    { name: "gateways", type: address, comment: "where outer packets go", elements: gateways },
+    { name: "outer", type: address, comment: "where outer packets go", elements: gateways },
     { name: "peers", type: address, comment: "where outer packets may come from", elements: peers },
   ];
   return found.map((set) => ({ ...set, kind: "set", name: `${set.name}${VERSION[family]}` }));
@@ -77,11 +77,7 @@ const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 
 // Outer packets by address and port together: a port alone would let anything out to it. Replies not by `ct direction
 // original ... reject`: a packet that conntrack finds invalid has no direction.
-function departures(policy: ClientPolicy): string {
-  const {
-    port,
-    replies: { mask },
-  } = policy;
+function departures({ port, replies: { mask, value } }: ClientPolicy): string {
   const [mark, none] = [`mark & ${hex(mask)}`, "0x0"];
   const foreign = perFamily(
     (ip, v) =>
@@ -115,7 +111,21 @@ function departures(policy: ClientPolicy): string {
       ct mark set ct mark and ${hex(~mask >>> 0)} ${counted("rejected")} reject with icmpx type host-unreachable
     }
 
-    ${mayReroute(policy) ? rerouted(policy) : ""}
+    # Whatever is marked for a gateway was routed after the guard had seen it.
+    chain rerouted {
+      type filter hook postrouting priority filter; policy accept;
+      # most packets
+      meta mark 0x0 accept
+      # for no gateway
+      meta mark & ${hex(mask)} { 0x0, ${hex(value)} } accept
+      # through a tunnel
+      oifgroup ${ANY_LINK} accept
+      # outer packets to gateways
+      ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @outer${v} accept`)}
+      # around the tunnel
+      ${counted("rejected")} drop
+    }
+
     # Another host's address takes no privilege in IPv6 (IPV6_FREEBIND): a program could make up the other side of an
     # inbound flow, and answer it around the tunnel. Proxies that keep their clients' addresses have IP_TRANSPARENT.
     chain loopback {
@@ -129,7 +139,7 @@ function departures(policy: ClientPolicy): string {
       # to the gateway that the flow began with
       oifgroup ${LINK_GROUP.peer} oifname . ct ${mark} vmap @pinned
       # outer packets to gateways
-      ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @gateways${v} accept`)}
+      ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @outer${v} accept`)}
       # into a tunnel all the same
       oifgroup ${ANY_LINK} goto tunnel_output
       # this host
@@ -140,30 +150,6 @@ function departures(policy: ClientPolicy): string {
       meta nfproto ipv6 exthdr rt exists goto refuse
       # around the tunnel: refused
       ${perFamily((ip, v) => `${ip} daddr @guarded${v} goto refuse`)}
-    }
-  `;
-}
-
-/** Whether the mark of a gateway may lead elsewhere than the routes do, which lead to the only one of a family. */
-function mayReroute({ pins }: ClientPolicy): boolean {
-  return FAMILIES.some((family) => pins.filter((pin) => pin.family === family).length > 1);
-}
-
-function rerouted({ port, replies: { mask, value } }: ClientPolicy): string {
-  return `
-    # Whatever is marked for a gateway was routed after the guard had seen it.
-    chain rerouted {
-      type filter hook postrouting priority filter; policy accept;
-      # most packets
-      meta mark 0x0 accept
-      # for no gateway
-      meta mark & ${hex(mask)} { 0x0, ${hex(value)} } accept
-      # through a tunnel
-      oifgroup ${ANY_LINK} accept
-      # outer packets to gateways
-      ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @gateways${v} accept`)}
-      # around the tunnel
-      ${counted("rejected")} drop
     }
   `;
 }
@@ -219,6 +205,8 @@ function arrivals({ uplink, port, replies: { mask, value } }: ClientPolicy): str
       iifgroup ${ANY_LINK} accept
       # replies to inbound flows
       meta mark & ${hex(mask)} == ${hex(value)} accept
+      # to somebody who would send it on: where to, only its routing header says
+      meta nfproto ipv6 exthdr rt exists ${counted("rejected")} drop
       # around the tunnel
       ${perFamily((ip, v) => `${ip} daddr @guarded${v} ${counted("rejected")} drop`)}
     }
