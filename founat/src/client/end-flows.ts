@@ -5,33 +5,82 @@ import type { Pin } from "./mark.ts";
 const SOCKETS_AT_ONCE = 300;
 
 /**
- * Asks for all flows once, because conntrack's table is that of all network namespaces, and to go through it takes longer
- * than anything else here. Flows of a mark are deleted until there is none. Without a filter ss would close all sockets.
+ * Goes once through all flows, because conntrack's table is that of all network namespaces, and to go through it takes
+ * longer than anything else here: `conntrack -D` would do so again. Without a filter ss would close all sockets.
  *
  * Arguments: the mask, and a value for each mark.
  */
 const PROGRAM = String.raw`
 use strict;
 use warnings;
+use constant { AF_NETLINK => 16, SOCK_RAW => 3, NETLINK_NETFILTER => 12 };
+use constant { NLM_F_REQUEST => 1, NLM_F_DUMP => 0x300, NLMSG_ERROR => 2, NLMSG_DONE => 3 };
+# linux/netfilter/nfnetlink_conntrack.h
+use constant { CT_GET => 1 << 8 | 1, CT_DELETE => 1 << 8 | 2, TUPLE_ORIG => 1, MARK => 8, ID => 12, ZONE => 18 };
+use constant { TUPLE_IP => 1, TUPLE_PROTO => 2, PROTO_NUM => 1, PROTO_SRC_PORT => 2, PROTO_DST_PORT => 3, IPPROTO_TCP => 6 };
 my ($mask, %wanted) = (shift, map { $_ => 1 } @ARGV);
-my (%found, @connections);
+
+sub attributes {
+  my ($bytes) = @_;
+  my %attributes;
+  for (my $at = 0; $at + 4 <= length $bytes;) {
+    my ($length, $number) = unpack "x$at SS", $bytes;
+    last if $length < 4;
+    $attributes{$number & 0x3fff} = substr $bytes, $at + 4, $length - 4;
+    $at += ($length + 3) & ~3;
+  }
+  return \%attributes;
+}
+
+sub attribute {
+  my ($number, $value) = @_;
+  return defined $value ? pack 'SSa*x!4', 4 + length $value, $number, $value : '';
+}
+
+sub ask {
+  my ($socket, $type, $flags, $family, $body) = @_;
+  my $request = pack('CCn', $family, 0, 0) . $body;
+  send $socket, pack('LSSLL', 16 + length $request, $type, NLM_F_REQUEST | $flags, 0, 0) . $request, 0 or die "send: $!\n";
+}
+
+sub address {
+  my ($bytes) = @_;
+  return length $bytes == 4 ? join '.', unpack 'C4', $bytes : join ':', map { sprintf '%x', $_ } unpack 'n8', $bytes;
+}
+
+# As ss names it; undefined of anything but a connection.
+sub connection {
+  my ($tuple) = @_;
+  my ($ip, $proto) = map { attributes($tuple->{$_} // '') } TUPLE_IP, TUPLE_PROTO;
+  return if unpack('C', $proto->{+PROTO_NUM} // "\0") != IPPROTO_TCP;
+  # Source and destination have the smaller and the larger number, in both families.
+  my ($source, $destination) = map { address($ip->{$_}) } sort { $a <=> $b } keys %$ip;
+  my ($from, $to) = map { unpack 'n', $proto->{$_} } PROTO_SRC_PORT, PROTO_DST_PORT;
+  return "( src [$source]:$from and dst [$destination]:$to )";
+}
+
 open STDOUT, '>', '/dev/null';
 open STDERR, '>', '/dev/null';
-open my $flows, '-|', 'conntrack', '-L' or exit;
-while (<$flows>) {
-  my ($mark) = /\bmark=(\d+)/ or next;
-  # Of text perl would make another text.
-  my $value = $mark + 0 & $mask + 0;
-  $wanted{$value} or next;
-  $found{$value} = 1;
-  push @connections, "( src [$1]:$3 and dst [$2]:$4 )" if /^tcp .*? src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+)/;
+socket my $socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";
+ask($socket, CT_GET, NLM_F_DUMP, 0, '');
+my (@flows, @connections);
+DUMP: while (1) {
+  defined recv $socket, my $answer, 1 << 17, 0 or last;
+  for (my $at = 0; $at + 16 <= length $answer;) {
+    my ($length, $type) = unpack "x$at LS", $answer;
+    last DUMP if $type == NLMSG_DONE || $type == NLMSG_ERROR || $length < 20;
+    my $family = unpack 'x' . ($at + 16) . ' C', $answer;
+    my $flow = attributes(substr $answer, $at + 20, $length - 20);
+    $at += ($length + 3) & ~3;
+    $wanted{unpack('N', $flow->{+MARK} // "\0\0\0\0") & $mask} or next;
+    push @flows, [$family, join '', map { attribute($_, $flow->{$_}) } TUPLE_ORIG, ZONE, ID];
+    push @connections, connection(attributes($flow->{+TUPLE_ORIG})) // ();
+  }
 }
 while (my @some = splice @connections, 0, ${SOCKETS_AT_ONCE}) {
   system 'ss', '-K', '-H', '-t', '-n', join ' or ', @some;
 }
-for my $value (keys %found) {
-  1 while system('conntrack', '-D', '-m', "$value/$mask") == 0;
-}
+ask($socket, CT_DELETE, 0, @$_) for @flows;
 `;
 
 /**

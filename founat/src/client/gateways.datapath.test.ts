@@ -58,6 +58,9 @@ beforeAll(() =>
   ),
 );
 beforeEach(async () => {
+  // What nobody waits for any more is sent again for a while, also when there is no guard.
+  for (const name of ["client", "neighbour"] as const)
+    await inside(name, "ss -K -H -t state connected >/dev/null");
   await client.remove();
   await inside("client", "conntrack -F 2>/dev/null");
   await forgetLeaks();

@@ -19,7 +19,7 @@ export const NATIVE_SETUP = `${CLIENTS} clients on this machine, both families, 
  * @returns what it has printed
  */
 export async function runAgentPart(program: string, rounds: number): Promise<unknown> {
-  await needCommands(["ip", "nft", "nsenter", "conntrack"]);
+  await needCommands(["ip", "nft"]);
   const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
   try {
     await bundleProgram(program, folder);
