@@ -4,6 +4,7 @@ import { Gateway } from "../gateway/gateway.ts";
 import { prepareGatewayNetns } from "../gateway/netns.ts";
 import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import { useClientAndGateway } from "../testing/data-path.ts";
+import { Interrupted, interruptedKernel } from "../testing/interrupted.ts";
 import {
   ADDRESSES,
   type AskOptions,
@@ -270,6 +271,17 @@ test("flows of containers in the pod stay as well, and are ended with their gate
   for (let round = 0; round < 16; round += 1) met.add(await newFlow());
   expect(met).toEqual(new Set(["first", "second"]));
   expect(await leaks()).toBe(0);
+});
+
+test("no flow is refused while routes still lead to a gateway that is gone", async () => {
+  for (const commands of [0, 1, 2, 3]) {
+    await client.remove();
+    const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
+    await client.steer(configured(second), known);
+    const killed = new Client({ kernel: interruptedKernel(kernelOf("client"), commands), logger: silent });
+    await expect(killed.apply(configured(second))).rejects.toThrow(Interrupted);
+    expect(await newFlows(), `after ${commands} commands`).toEqual(all("second"));
+  }
 });
 
 test("without the rules that lead to tunnels nothing leaves around them, from containers in the pod neither", async () => {

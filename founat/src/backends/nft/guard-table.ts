@@ -98,6 +98,7 @@ function departures({ port, replies: { mask, value } }: ClientPolicy): string {
       ${perFamily((ip, _, family) => `oifgroup ${LINK_GROUP.peer} ${ip} daddr ${PROBE_PREFIXES[family]} accept`)}
       # a flow begins
       oifname vmap @choices
+      oifgroup ${LINK_GROUP.peer} meta nfproto vmap @choices_late
       # no gateway: refused at once
       goto refuse
     }

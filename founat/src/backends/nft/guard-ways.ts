@@ -1,6 +1,7 @@
 /** How the guard keeps each flow with the gateway that it began with, as chains and maps of nft. */
 
 import { createHash } from "node:crypto";
+import { FAMILIES, type Family } from "@egress-nat/addresses";
 import type { Pin } from "../../client/mark.ts";
 import type { ClientPolicy } from "../../client/policy.ts";
 import { hex } from "../spelling.ts";
@@ -31,7 +32,21 @@ export function verdicts({ pins, choices }: ClientPolicy): NftSet[] {
       comment: "where flows begin that are not routed yet",
       elements: beginnings,
     },
+    {
+      ...{ ...map, name: "choices_late", type: "nf_proto : verdict" },
+      comment: "where flows begin that the routes still lead to a gateway which is gone",
+      elements: FAMILIES.flatMap((family) =>
+        common(family, choices).map((chain) => `${family} : goto ${chain}`),
+      ),
+    },
   ];
+}
+
+/** Where all flows of a family begin; nothing where they do not begin alike. */
+function common(family: Family, choices: ClientPolicy["choices"]): string[] {
+  const ofFamily = choices.filter(({ pins }) => pins.some((pin) => pin.family === family));
+  const chains = new Set(ofFamily.map(({ pins }) => begin(pins)));
+  return chains.size === 1 ? [...chains] : [];
 }
 
 function begin(pins: readonly Pin[]): string {
