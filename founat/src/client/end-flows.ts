@@ -1,3 +1,4 @@
+import { NETLINK } from "../kernel/netlink.ts";
 import type { Command } from "../kernel/step.ts";
 import type { Pin } from "./mark.ts";
 
@@ -13,34 +14,15 @@ const SOCKETS_AT_ONCE = 300;
 const PROGRAM = String.raw`
 use strict;
 use warnings;
-use constant { AF_NETLINK => 16, SOCK_RAW => 3, NETLINK_NETFILTER => 12 };
-use constant { NLM_F_REQUEST => 1, NLM_F_DUMP => 0x300, NLMSG_ERROR => 2, NLMSG_DONE => 3 };
+${NETLINK}
 # linux/netfilter/nfnetlink_conntrack.h
 use constant { CT_GET => 1 << 8 | 1, CT_DELETE => 1 << 8 | 2, TUPLE_ORIG => 1, MARK => 8, ID => 12, ZONE => 18 };
 use constant { TUPLE_IP => 1, TUPLE_PROTO => 2, PROTO_NUM => 1, PROTO_SRC_PORT => 2, PROTO_DST_PORT => 3, IPPROTO_TCP => 6 };
 my ($mask, %wanted) = (shift, map { $_ => 1 } @ARGV);
 
-sub attributes {
-  my ($bytes) = @_;
-  my %attributes;
-  for (my $at = 0; $at + 4 <= length $bytes;) {
-    my ($length, $number) = unpack "x$at SS", $bytes;
-    last if $length < 4;
-    $attributes{$number & 0x3fff} = substr $bytes, $at + 4, $length - 4;
-    $at += ($length + 3) & ~3;
-  }
-  return \%attributes;
-}
-
-sub attribute {
-  my ($number, $value) = @_;
-  return defined $value ? pack 'SSa*x!4', 4 + length $value, $number, $value : '';
-}
-
 sub ask {
   my ($socket, $type, $flags, $family, $body) = @_;
-  my $request = pack('CCn', $family, 0, 0) . $body;
-  send $socket, pack('LSSLL', 16 + length $request, $type, NLM_F_REQUEST | $flags, 0, 0) . $request, 0 or die "send: $!\n";
+  send $socket, request($type, $flags, pack('CCn', $family, 0, 0) . $body), 0 or die "send: $!\n";
 }
 
 sub address {

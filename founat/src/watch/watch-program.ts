@@ -1,3 +1,5 @@
+import { NETLINK } from "../kernel/netlink.ts";
+
 /**
  * The program of a {@link import("./netns-watch.ts").NetnsWatch}, in Perl: of what every Debian has, only Perl can keep
  * sockets in other network namespaces, and it takes 6 MB for all of them (ADR 0026). It decodes nothing of what the
@@ -14,9 +16,8 @@ use strict;
 use warnings;
 
 use constant { CLONE_NEWNET => 0x40000000 };
-use constant { AF_NETLINK => 16, SOCK_RAW => 3, SOCK_NONBLOCK => 0x800, SOL_SOCKET => 1, SO_RCVBUF => 8 };
-use constant { NETLINK_ROUTE => 0, NETLINK_NETFILTER => 12, NETLINK_GENERIC => 16 };
-use constant { NLM_F_REQUEST => 1, NLM_F_DUMP => 0x300, NLMSG_ERROR => 2 };
+use constant { SOCK_NONBLOCK => 0x800, SOL_SOCKET => 1, SO_RCVBUF => 8 };
+${NETLINK}
 # linux/rtnetlink.h: links, and of both families addresses, routes and rules.
 use constant { ROUTE_GROUPS => 0x1 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 1 << 18 };
 # linux/netfilter/nf_tables.h: the number of the last transaction; counters.
@@ -52,7 +53,7 @@ sub netlink {
 # The answer is there when send returns: netlink answers in the caller's own time.
 sub ask {
   my ($socket, $type, $flags, $body) = @_;
-  send $socket, pack('LSSLL', 16 + length $body, $type, NLM_F_REQUEST | $flags, 0, 0) . $body, 0 or return "$!";
+  send $socket, request($type, $flags, $body), 0 or return "$!";
   my $answer = '';
   for (1 .. READS) {
     defined recv $socket, my $part, 65536, 0 or last;
@@ -60,24 +61,6 @@ sub ask {
     last if !$flags;
   }
   return $answer;
-}
-
-sub attribute {
-  my ($number, $value) = @_;
-  return pack 'SSa*x!4', 4 + length $value, $number, $value;
-}
-
-# By their numbers.
-sub attributes {
-  my ($bytes) = @_;
-  my %attributes;
-  for (my $at = 0; $at + 4 <= length $bytes;) {
-    my ($length, $number) = unpack "x$at SS", $bytes;
-    last if $length < 4;
-    $attributes{$number} = substr $bytes, $at + 4, $length - 4;
-    $at += ($length + 3) & ~3;
-  }
-  return \%attributes;
 }
 
 # The attribute of that number in an answer that is no error.
