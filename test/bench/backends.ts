@@ -1,7 +1,7 @@
 /** Both backends of a gateway beside each other, in one run. */
 
 import type { GatewayBackend } from "@egress-nat/founat";
-import { type Findings, ratioOfPairs, type Series } from "./report.ts";
+import { type Findings, joined, ratioOfPairs, type Series } from "./report.ts";
 import type { Samples } from "./samples.ts";
 
 /** How many clients a gateway has where its backends are compared. */
@@ -21,10 +21,7 @@ export async function compareBackends(
     const figures = await measure(clients);
     findings.push(...figures.map((figure) => findingsOf(figure, clients)));
   }
-  return {
-    series: findings.flatMap(({ series }) => series),
-    targets: findings.flatMap(({ targets }) => targets),
-  };
+  return joined(findings);
 }
 
 function findingsOf({ name, unit, samples }: BackendSamples, clients: number): Findings {

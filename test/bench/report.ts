@@ -22,6 +22,14 @@ export interface Findings {
   readonly targets: readonly Target[];
 }
 
+/** All of them, in order. */
+export function joined(findings: readonly Findings[]): Findings {
+  return {
+    series: findings.flatMap(({ series }) => series),
+    targets: findings.flatMap(({ targets }) => targets),
+  };
+}
+
 export interface Report extends Findings {
   readonly bench: string;
   /** What was measured where, in one sentence. */

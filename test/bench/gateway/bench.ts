@@ -4,12 +4,13 @@ import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import type { VirtualMachine } from "../../bed/vm/virtual-machine.ts";
+import { FOU_PORT } from "../egress.ts";
 import { withMachine } from "../machine.ts";
 import { progress } from "../progress.ts";
-import { type Findings, type Report, ratioOfPairs, type Series } from "../report.ts";
+import { type Findings, joined, type Report, ratioOfPairs, type Series } from "../report.ts";
 import { interleave, type Samples } from "../samples.ts";
 import { TARGET } from "../throughput/paths.ts";
-import { clientOf, gatewayOf, otherClient, TUNNEL_PORT, type Way, waysScript } from "./topology.ts";
+import { clientOf, gatewayOf, otherClient, type Way, waysScript } from "./topology.ts";
 
 const CLIENT_COUNTS = [1, 100, 1_000] as const;
 const SETUP_TIMEOUT_MS = 600_000;
@@ -49,8 +50,7 @@ export async function benchGateway(rounds: number): Promise<Report> {
     return {
       bench: "gateway",
       setup: "what a gateway adds to a round trip of UDP, in a virtual machine of one processor",
-      series: findings.flatMap(({ series }) => series),
-      targets: findings.flatMap(({ targets }) => targets),
+      ...joined(findings),
     };
   });
 }
@@ -98,7 +98,7 @@ function difference(samples: Samples, others: Samples): Samples {
 
 /** Those of clients `from` to `to`, the first of which is there. */
 function linksByHand(from: number, to: number): string {
-  const encap = `encap fou encap-sport ${TUNNEL_PORT} encap-dport ${TUNNEL_PORT}`;
+  const encap = `encap fou encap-sport ${FOU_PORT} encap-dport ${FOU_PORT}`;
   const { ipv4, ipv6 } = gatewayOf("hand");
   const clients = Array.from({ length: to - from }, (_, index) => from + index).map((index) => ({
     index,

@@ -1,6 +1,7 @@
 import { Gateway, kernelInNetns, prepareGatewayNetns } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
-import { clientOf, gatewayOf, otherClient, TUNNEL_PORT } from "./topology.ts";
+import { FOU_PORT } from "../egress.ts";
+import { clientOf, gatewayOf, otherClient } from "./topology.ts";
 
 // Runs in a virtual machine: `node main.js CLIENTS` has the product's gateway know so many clients. It may run again.
 const clients = Number(process.argv[2]);
@@ -8,7 +9,7 @@ const kernel = kernelInNetns(`/run/netns/${gatewayOf("product").netns}`);
 await prepareGatewayNetns(kernel);
 const gateway = new Gateway(
   {
-    ...{ port: TUNNEL_PORT, sourcePortAuto: false },
+    ...{ port: FOU_PORT, sourcePortAuto: false },
     destinations: ["0.0.0.0/0", "::/0"],
     excluded: ["10.0.0.0/8", "fd00::/16"],
   },

@@ -1,3 +1,4 @@
+import { FOU_PORT } from "../egress.ts";
 import { TARGET } from "../throughput/paths.ts";
 import { routedScript } from "../throughput/topology.ts";
 
@@ -7,8 +8,6 @@ import { routedScript } from "../throughput/topology.ts";
  */
 const WAYS = ["direct", "plain", "hand", "product"] as const;
 export type Way = (typeof WAYS)[number];
-
-export const TUNNEL_PORT = 5555;
 
 export function clientOf(way: Way) {
   return end(way, "client", 2);
@@ -42,8 +41,8 @@ export function waysScript(folder: string): string {
     `ip -n router -6 rule add from ${ipv6} to ${TARGET.ipv6} lookup 50`,
     ...forwarding(gatewayOf("plain")),
     ...forwarding(gatewayOf("hand")),
-    `ip -n ${hand} fou add port ${TUNNEL_PORT} ipproto 4`,
-    `ip -n ${hand} fou add port ${TUNNEL_PORT} ipproto 41 -6`,
+    `ip -n ${hand} fou add port ${FOU_PORT} ipproto 4`,
+    `ip -n ${hand} fou add port ${FOU_PORT} ipproto 41 -6`,
     `ip -n ${hand} rule add iif eth0 lookup 118`,
     `ip -n ${hand} -6 rule add iif eth0 lookup 118`,
     `nohup ip netns exec target python3 ${folder}/round_trips.py serve >/dev/null 2>&1 </dev/null &`,

@@ -1,6 +1,7 @@
 import { Client, type ClientConfig, type ClientGateway, ForkServer, kernelInNetns } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { execa } from "execa";
+import { egressBy } from "../egress.ts";
 import { withoutTunnels } from "./kernel.ts";
 
 const logger = createLogger({ name: "bench", level: "warn" });
@@ -16,18 +17,7 @@ export function clientConfigOf(...gateways: readonly ClientGateway[]): ClientCon
   return {
     uplink: "eth0",
     clusterRanges: ["10.244.0.0/16", "10.96.0.0/16", "fd00:244::/48", "fd00:96::/112"],
-    egresses: [
-      {
-        name: "bench/bench",
-        destinations: ["0.0.0.0/0", "::/0"],
-        excluded: [],
-        gateways,
-        peers: ["10.96.0.10", "10.244.2.9", "fd00:96::10", "fd00:244:2::9"],
-        port: 5555,
-        sourcePortAuto: false,
-        originatingOnly: true,
-      },
-    ],
+    egresses: [egressBy(gateways, ["10.96.0.10", "10.244.2.9", "fd00:96::10", "fd00:244:2::9"])],
   };
 }
 

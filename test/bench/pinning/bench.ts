@@ -3,18 +3,18 @@ import { join } from "node:path";
 import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
-import { z } from "zod";
 import type { VirtualMachine } from "../../bed/vm/virtual-machine.ts";
+import { FOU_PORT } from "../egress.ts";
 import { withMachine } from "../machine.ts";
 import { progress } from "../progress.ts";
-import { type Findings, type Limit, type Report, ratioOfPairs, type Series } from "../report.ts";
+import { type Findings, joined, type Limit, type Report, ratioOfPairs, type Series } from "../report.ts";
 import { interleave, type Samples } from "../samples.ts";
+import { smallPackets, tcpThroughput } from "../throughput/iperf.ts";
 import { TARGET } from "../throughput/paths.ts";
 import { routedScript } from "../throughput/topology.ts";
 import { CLIENTS, FIRST_GATEWAY, GATEWAYS, PICKING, SERVED, SERVICE } from "./ends.ts";
 
 const SERVICE_NAME = "Service";
-const SECONDS = 1;
 const PINGS = 200;
 const SETUP_TIMEOUT_MS = 1_800_000;
 
@@ -26,26 +26,9 @@ interface Figure {
   readonly take: (machine: VirtualMachine, netns: string, target: string, folder: string) => Promise<number>;
 }
 
-const Tcp = z.object({ end: z.object({ sum_received: z.object({ bits_per_second: z.number() }) }) });
-const Udp = z.object({
-  end: z.object({ sum: z.object({ packets: z.number(), lost_packets: z.number(), seconds: z.number() }) }),
-});
-
 const FIGURES: readonly Figure[] = [
-  {
-    ...{ name: "TCP", unit: "Mbit/s", limit: { atLeast: 0.98 } },
-    take: async (machine, netns, target) => {
-      const output = await iperf(machine, netns, target, "--window 300K");
-      return Tcp.parse(output).end.sum_received.bits_per_second / 1e6;
-    },
-  },
-  {
-    ...{ name: "small packets", unit: "per s", limit: { atLeast: 0.98 } },
-    take: async (machine, netns, target) => {
-      const { end } = Udp.parse(await iperf(machine, netns, target, "--udp --bitrate 0 --length 64"));
-      return (end.sum.packets - end.sum.lost_packets) / end.sum.seconds;
-    },
-  },
+  { name: "TCP", unit: "Mbit/s", limit: { atLeast: 0.98 }, take: tcpThroughput },
+  { name: "small packets", unit: "per s", limit: { atLeast: 0.98 }, take: smallPackets },
   {
     ...{ name: "round trip", unit: "ms", limit: { atMost: 1.02 } },
     take: async (machine, netns, target) => {
@@ -80,8 +63,7 @@ export async function benchPinning(rounds: number): Promise<Report> {
     return {
       bench: "pinning",
       setup: `flows of clients that pick among gateways, and to a gateway's Service, in a virtual machine of one processor`,
-      series: findings.flatMap(({ series }) => series),
-      targets: findings.flatMap(({ targets }) => targets),
+      ...joined(findings),
     };
   });
 }
@@ -117,23 +99,13 @@ function serviceScript(folder: string): string {
     table inet services {
       chain prerouting {
         type nat hook prerouting priority dstnat
-        ip daddr ${SERVICE.ipv4} udp dport 5555 dnat ip to ${ipv4}:5555
-        ip6 daddr ${SERVICE.ipv6} udp dport 5555 dnat ip6 to [${ipv6}]:5555
+        ip daddr ${SERVICE.ipv4} udp dport ${FOU_PORT} dnat ip to ${ipv4}:${FOU_PORT}
+        ip6 daddr ${SERVICE.ipv6} udp dport ${FOU_PORT} dnat ip6 to [${ipv6}]:${FOU_PORT}
       }
     }
 RULES
     nohup ip netns exec target python3 ${folder}/connections.py serve >/dev/null 2>&1 </dev/null &
   `;
-}
-
-async function iperf(
-  machine: VirtualMachine,
-  netns: string,
-  target: string,
-  options: string,
-): Promise<unknown> {
-  const command = `iperf3 --client ${target} --time ${SECONDS} ${options} --json`;
-  return JSON.parse(await machine.run(inside(netns, command), { env: { TMPDIR: "/run" } }));
 }
 
 function inside(netns: string, command: string): string {

@@ -7,10 +7,11 @@ import {
   prepareGatewayNetns,
 } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
+import { egressBy, FOU_PORT } from "../egress.ts";
 import { CLIENTS, GATEWAYS, PICKING, SERVED, SERVICE } from "./ends.ts";
 
 // Runs in a virtual machine: makes all gateways and clients what they are.
-const PORT = 5555;
+const PEERS = [SERVICE, ...GATEWAYS].flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]);
 const destinations = ["0.0.0.0/0", "::/0"];
 const clusterRanges = ["10.0.0.0/8", "fd00::/16"];
 const logger = createLogger({ name: "bench", level: "warn" });
@@ -20,7 +21,7 @@ for (const { netns } of GATEWAYS) {
   const kernel = kernelIn(netns);
   await prepareGatewayNetns(kernel);
   const gateway = new Gateway(
-    { port: PORT, sourcePortAuto: false, destinations, excluded: clusterRanges },
+    { port: FOU_PORT, sourcePortAuto: false, destinations, excluded: clusterRanges },
     { kernel, logger },
   );
   await gateway.init();
@@ -34,18 +35,7 @@ async function makeClient(netns: string, gateways: readonly ClientGateway[]): Pr
   await new Client({ kernel: kernelIn(netns), logger }).apply({
     uplink: "eth0",
     clusterRanges,
-    egresses: [
-      {
-        name: "bench/bench",
-        destinations,
-        excluded: [],
-        gateways,
-        peers: [SERVICE, ...GATEWAYS].flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]),
-        port: PORT,
-        sourcePortAuto: false,
-        originatingOnly: true,
-      },
-    ],
+    egresses: [egressBy(gateways, PEERS)],
   });
 }
 

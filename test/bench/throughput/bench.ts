@@ -2,24 +2,18 @@ import { join } from "node:path";
 import type { GatewayBackend } from "@egress-nat/founat";
 import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
-import { z } from "zod";
 import type { VirtualMachine } from "../../bed/vm/virtual-machine.ts";
 import { compareBackends } from "../backends.ts";
 import { withMachine } from "../machine.ts";
 import { type Findings, type Report, ratioOfPairs, type Series } from "../report.ts";
 import { interleave, type Samples } from "../samples.ts";
+import { SECONDS, tcpThroughput } from "./iperf.ts";
 import { clientOf, type Path, TARGET } from "./paths.ts";
 import { topologyScript } from "./topology.ts";
 
 const LIMIT = { atLeast: 0.95 };
 
-const SECONDS = 1;
 const UNIT = "Mbit/s";
-
-/** Of a fixed size, so that both ends acknowledge as often on either path: how often may decide more than the path does. */
-const WINDOW = "300K";
-
-const Iperf = z.object({ end: z.object({ sum_received: z.object({ bits_per_second: z.number() }) }) });
 
 /**
  * TCP through the product's tunnel and NAT, beside the same path made by hand. On shared processors one second is not like
@@ -97,10 +91,6 @@ function rate(name: string, samples: Samples): Series {
   return { name, unit: UNIT, samples };
 }
 
-async function throughput(machine: VirtualMachine, path: Path, target: string): Promise<number> {
-  const output = await machine.run(
-    `ip netns exec ${clientOf(path).netns} iperf3 --client ${target} --time ${SECONDS} --window ${WINDOW} --json`,
-    { env: { TMPDIR: "/run" } },
-  );
-  return Iperf.parse(JSON.parse(output)).end.sum_received.bits_per_second / 1e6;
+function throughput(machine: VirtualMachine, path: Path, target: string): Promise<number> {
+  return tcpThroughput(machine, clientOf(path).netns, target);
 }

@@ -1,6 +1,7 @@
 import { Client, Gateway, kernelInNetns, prepareGatewayNetns } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
-import { clientOf, FOU_PORT, gatewayOf, PATHS } from "./paths.ts";
+import { egressBy, FOU_PORT } from "../egress.ts";
+import { clientOf, gatewayOf, PATHS } from "./paths.ts";
 
 // Runs in a virtual machine: `node main.js PATH CLIENTS` makes the client and the gateway of a path, and has the gateway
 // know so many clients. It may run again.
@@ -31,16 +32,5 @@ await tunnelEnd.sync([{ id: "client", addresses: [client.ipv4, client.ipv6] }, .
 await new Client({ kernel: kernelInNetns(`/run/netns/${client.netns}`), logger }).apply({
   uplink: "eth0",
   clusterRanges,
-  egresses: [
-    {
-      name: "bench/bench",
-      destinations,
-      excluded: [],
-      gateways: [{ ipv4: gateway.ipv4, ipv6: gateway.ipv6 }],
-      peers: [gateway.ipv4, gateway.ipv6],
-      port: FOU_PORT,
-      sourcePortAuto: false,
-      originatingOnly: true,
-    },
-  ],
+  egresses: [egressBy([{ ipv4: gateway.ipv4, ipv6: gateway.ipv6 }], [gateway.ipv4, gateway.ipv6])],
 });

@@ -7,8 +7,6 @@ export type Path = (typeof PATHS)[number];
 
 export const TARGET = { ipv4: "192.0.2.2", ipv6: "2001:db8::2" } as const;
 
-export const FOU_PORT = 5555;
-
 /** The namespaces of a path, and their addresses. */
 export function clientOf(path: Path) {
   return { netns: `${path}-client`, ...addresses(path, 2) };

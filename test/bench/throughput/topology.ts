@@ -1,4 +1,5 @@
-import { clientOf, FOU_PORT, gatewayOf, type Path, TARGET } from "./paths.ts";
+import { FOU_PORT } from "../egress.ts";
+import { clientOf, gatewayOf, type Path, TARGET } from "./paths.ts";
 
 /** A network namespace with its addresses. */
 interface End {
