@@ -9,7 +9,7 @@ const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 /** The unit of `ulimit -f`. */
 const BLOCK_BYTES = 512;
 
-/** Of the time in which a command may print nothing: who has told nothing of any by then has stopped. */
+/** Of the time in which a command may print nothing: none takes so long, unless who is to end it has stopped. */
 const PATIENCE = 3;
 
 const ANSWER = /^(\d+) (\d+|-) (\d+) (\d+)\n/;
