@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Pulse } from "../gateways/pulse.ts";
 import { type EgressView, type Gateway, parseStoredEgress, type StoredEgress } from "../gateways/view.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
@@ -11,13 +12,17 @@ const DEAD = gateway({ name: "nat-3", addresses: ["10.244.1.9"], ready: false, s
 
 const CLUSTER_RANGES = ["10.96.0.0/16"];
 
-function viewOf(object: StoredEgress | undefined, gateways: readonly Gateway[]): EgressView {
+function viewOf(
+  object: StoredEgress | undefined,
+  gateways: readonly Gateway[],
+  vanished: readonly Gateway[] = [],
+): EgressView {
   return {
     egress: () => object,
     gateways: () => gateways,
     knowsGateways: () => true,
     hasEgressIn: () => true,
-    vanishedGateways: () => [],
+    vanishedGateways: () => vanished,
     place: { nodeName: "node", zone: undefined },
     clusterRanges: CLUSTER_RANGES,
   };
@@ -68,6 +73,32 @@ describe("a client's configuration", () => {
       ],
     });
   });
+
+  it.each<[Pulse, boolean]>([
+    ["unknown", true],
+    ["stranded", true],
+    ["suspect", false],
+    ["dead", false],
+  ])(
+    "keeps flows of a gateway that the API names no longer while it may be there: %s, %s",
+    (pulse, isKept) => {
+      const object = egress({ gatewaySelection: "Agent" }, ["10.96.0.10"]);
+      const record = clientRecord({ egresses: [recordEgress(object)] });
+      const vanished = gateway({
+        name: "nat-4",
+        addresses: ["10.244.1.10"],
+        ready: false,
+        serving: false,
+        pulse,
+      });
+      const config = clientConfig(record, viewOf(object, [READY], [vanished]));
+      const kept = { ipv4: "10.244.1.10", flows: "existing" };
+      expect(config.egresses[0]?.gateways.filter(({ ipv4 }) => ipv4 === kept.ipv4)).toEqual(
+        isKept ? [kept] : [],
+      );
+      expect(config.egresses[0]?.peers.includes(kept.ipv4)).toBe(isKept);
+    },
+  );
 
   it("has no gateway in a family in which none serves: it fails closed", () => {
     const object = egress({}, ["10.96.0.10", "fd00:96::10"]);

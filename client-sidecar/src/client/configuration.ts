@@ -3,7 +3,7 @@
 import { FOU_PORT, isInvalid, namespaceTest } from "@egress-nat/crds";
 import type { ClientConfig, ClientEgress } from "@egress-nat/founat";
 import { clientGateways } from "../gateways/selection.ts";
-import type { EgressFacts, EgressView } from "../gateways/view.ts";
+import type { EgressFacts, EgressView, Gateway } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import { type ClientRecord, RecordedEgress } from "../records/schema.ts";
 
@@ -41,7 +41,7 @@ function clientEgress(pod: ClientRecord["pod"], recorded: RecordedEgress, view: 
   const policy = lastKnown(recorded, view);
   const named = isAllowed ? view.gateways(recorded) : [];
   const isPicked = isAllowed && policy.gatewaySelection === "Agent";
-  const gateways = [...named, ...(isPicked ? view.vanishedGateways(recorded) : [])];
+  const gateways = [...named, ...(isPicked ? view.vanishedGateways(recorded).filter(mayServe) : [])];
   return {
     name: egressKey(recorded),
     destinations: policy.destinations,
@@ -52,6 +52,11 @@ function clientEgress(pod: ClientRecord["pod"], recorded: RecordedEgress, view: 
     peers: [...new Set([...serviceIPs, ...gateways.flatMap(({ addresses }) => addresses)])].sort(),
     port: FOU_PORT,
   };
+}
+
+/** Whether flows of a gateway that the API names no longer may go on. */
+function mayServe({ pulse }: Gateway): boolean {
+  return pulse !== "suspect" && pulse !== "dead";
 }
 
 /** The Egresses of a client that its namespace may not use (any more), as people name them. */

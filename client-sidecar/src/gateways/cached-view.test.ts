@@ -107,15 +107,10 @@ describe("a gateway that the API names no longer", () => {
     expect(gatewayAddresses()).toEqual(["192.0.2.1"]);
   });
 
-  it.each<[Pulse, boolean]>([
-    ["unknown", true],
-    ["stranded", true],
-    ["suspect", false],
-    ["dead", false],
-  ])("is remembered while it may be there: %s, %s", (heard, isRemembered) => {
+  it("is remembered with what is heard of it", () => {
     endpointSlices.put(endpointSlice(OWN, ["192.0.2.1"]));
-    pulse = heard;
-    expect(namesOf()).toEqual(isRemembered ? ["192.0.2.2"] : []);
+    pulse = "dead";
+    expect(view.vanishedGateways(NAT)).toMatchObject([{ addresses: ["192.0.2.2"], pulse: "dead" }]);
   });
 
   it("is remembered when its EndpointSlice is made anew, until it is there again", () => {

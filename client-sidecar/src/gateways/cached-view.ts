@@ -54,8 +54,7 @@ export class CachedEgressView implements EgressView {
   }
 
   vanishedGateways(reference: EgressReference): readonly Gateway[] {
-    const vanished = this.#heard(this.#vanished.of(reference));
-    return vanished.filter(({ pulse }) => pulse !== "suspect" && pulse !== "dead");
+    return this.#heard(this.#vanished.of(reference));
   }
 
   knowsGateways(reference: EgressReference): boolean {

@@ -37,7 +37,7 @@ export type Gateway = Omit<Endpoint, "nodeName"> & { readonly pulse: Pulse };
 export interface EgressView {
   egress(reference: EgressReference): StoredEgress | undefined;
   gateways(reference: EgressReference): readonly Gateway[];
-  /** Those that it has named until a moment ago: flows that they have go on while they answer. */
+  /** Those that it has named until a moment ago. */
   vanishedGateways(reference: EgressReference): readonly Gateway[];
   /** Whether {@link gateways} are all: where no EndpointSlice tells of them, some may serve all the same. */
   knowsGateways(reference: EgressReference): boolean;
