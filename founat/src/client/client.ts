@@ -93,7 +93,8 @@ export class Client {
    * transaction, without a look.
    *
    * @param known what the last of {@link setUp}, {@link repair} and {@link steer} has left
-   * @returns what there is then; undefined where nothing was done, because it takes a tunnel that is not there yet
+   * @returns what there is then; undefined where nothing was done, because it takes more than other ways through tunnels that
+   *   are there
    * @throws FounatError `kernel-command-failed` also where something known is not there any more
    */
   async steer(config: ClientConfig, known: KnownClient): Promise<KnownClient | undefined> {

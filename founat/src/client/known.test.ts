@@ -45,6 +45,15 @@ test("a spare gateway is not waited for: it gets its tunnel by a look", () => {
   expect(words(known(A, spare(B)), A, spare(C), existing(B))).toEqual([]);
 });
 
+test("nor is another one, as long as there is one for new flows with a tunnel: the rest does not wait for it", () => {
+  expect(words(known(A, B), A, C, existing(B))).toEqual(["lead"]);
+  expect(words(known(A, B), A, C)).toEqual(["lead", "end flows"]);
+  expect(words(known(A, B), A, B, C)).toEqual([]);
+  expect(words(known(A, B), A, { ipv6: C.ipv6 }, existing({ ipv4: B.ipv4 }))).toEqual(["lead", "end flows"]);
+  const ofOneFamily = words(known(A, B), { ipv4: A.ipv4 }, C, existing({ ipv6: A.ipv6 }), existing(B));
+  expect(ofOneFamily).toBeUndefined();
+});
+
 test.each<[string, Partial<ClientEgress>]>([
   ["destinations", { destinations: ["192.0.2.0/24"] }],
   ["exclusions", { excluded: ["192.0.2.0/24"] }],

@@ -1,15 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
-import { FAMILIES, familyOf } from "@egress-nat/addresses";
+import { FAMILIES, type Family, familyOf } from "@egress-nat/addresses";
 import { guardSteering } from "../backends/nft/guard.ts";
 import { linkName } from "../iproute/links.ts";
 import type { Step } from "../kernel/step.ts";
 import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
 import { endFlows } from "./end-flows.ts";
-import type { Pin } from "./mark.ts";
 import { pinKey } from "./pins.ts";
 import { type ClientFacts, type ClientPlan, planClient } from "./plan.ts";
 import type { ClientPolicy } from "./policy.ts";
-import { gatewaysOf } from "./tunnels.ts";
+import { choicesOf, gatewaysOf } from "./tunnels.ts";
 
 /**
  * What a look at a client's network namespace has left there. It is true until somebody else changes something, so that
@@ -56,17 +55,18 @@ export class Known implements KnownClient {
 
   /**
    * What makes flows follow `config` by one transaction: new ones begin with other gateways, and those of gateways that
-   * are not named any more end. Tunnels of spare gateways are not made.
+   * are not named any more end. No tunnels are made: gateways without one get no flows yet.
    *
-   * @returns undefined where it takes more: a tunnel that is not there, or `config` differs in anything but gateways
+   * @returns undefined where it takes more: no gateway for new flows has a tunnel, or `config` differs in anything but
+   *   gateways
    * @throws FounatError `invalid-config`
    */
   steering(config: ClientConfig): Steering | undefined {
     if (!isDeepStrictEqual(withoutGateways(config), withoutGateways(this.#config))) return undefined;
-    const { policy, links } = planClient(withGatewaysOf(this.#config, config), this.#facts);
-    const isKnown = ({ link }: Pin) => this.#plan.policy.pins.some((pin) => pin.link === link);
-    if (!policy.pins.every(isKnown)) return undefined;
-    const named = config.egresses.flatMap(gatewayAddresses);
+    const reached = this.#withTunnels(config);
+    if (reached === undefined) return undefined;
+    const { policy, links } = this.#planOf(reached);
+    const named = reached.egresses.flatMap(gatewayAddresses);
     const kept = links.filter(({ remote }) => remote !== undefined && named.includes(remote)).map(linkName);
     const steered = { ...policy, pins: policy.pins.filter(({ link }) => kept.includes(link)) };
     if (isDeepStrictEqual(waysOf(steered), waysOf(this.#policy))) return { steps: [], known: this };
@@ -76,6 +76,31 @@ export class Known implements KnownClient {
       known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
   }
+
+  #planOf(config: ClientConfig): ClientPlan {
+    return planClient(withGatewaysOf(this.#config, config), this.#facts);
+  }
+
+  /** @returns undefined where nobody would take new flows any more */
+  #withTunnels(config: ClientConfig): ClientConfig | undefined {
+    const { policy, links } = this.#planOf(config);
+    const known = new Set(this.#plan.policy.pins.map(({ link }) => link));
+    const newLinks = new Set(policy.pins.flatMap(({ link }) => (known.has(link) ? [] : [link])));
+    const newcomers = links.flatMap((link) => (newLinks.has(linkName(link)) ? (link.remote ?? []) : []));
+    const egresses = config.egresses.map((egress) => ({
+      ...egress,
+      gateways: egress.gateways.filter(
+        (gateway) => !FAMILIES.some((family) => newcomers.includes(gateway[family] ?? "")),
+      ),
+    }));
+    const isServed = (egress: ClientEgress, index: number) =>
+      FAMILIES.every((family) => takesNew(family, egresses[index]) || !takesNew(family, egress));
+    return config.egresses.every(isServed) ? { ...config, egresses } : undefined;
+  }
+}
+
+function takesNew(family: Family, egress: ClientEgress | undefined): boolean {
+  return egress !== undefined && choicesOf(family, egress).length > 0;
 }
 
 /** What of a configuration decides about more than gateways. Peers come and go with these, and wait for a look. */
