@@ -2,4 +2,6 @@
 
 export { DriftWatch, type DriftWatchOptions } from "./client/drift-watch.ts";
 export { Steerer, type SteererOptions } from "./client/steerer.ts";
+export { beatBy } from "./gateways/health.ts";
+export { Heartbeats } from "./gateways/heartbeats.ts";
 export { AgentEnvironment, NodeDirectories } from "./node-agent/environment.ts";

@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchDrift } from "./drift/bench.ts";
+import { benchFailover } from "./failover/bench.ts";
 import { benchGateway } from "./gateway/bench.ts";
 import { benchHeartbeat } from "./heartbeat/bench.ts";
 import { benchMemory } from "./memory/bench.ts";
@@ -75,6 +76,12 @@ bench(
 
 bench("heartbeat", "what it costs a gateway that 1,000 nodes ask whether it lives", 5, benchHeartbeat);
 bench("selection", "how fast the clients of a node follow when a gateway comes or goes", 10, benchSelection);
+bench(
+  "failover",
+  "how long it takes from the death of a gateway until the clients of a node do without it",
+  10,
+  benchFailover,
+);
 bench(
   "gateway",
   "what a gateway costs for each packet, beside plain forwarding and a link for each client",

@@ -45,6 +45,11 @@ export function medianOf({ name, samples }: Series, limit: Limit): Target {
   return { name, value: summarize(samples).median, limit };
 }
 
+/** A series whose largest sample has to reach something. */
+export function worstOf({ name, samples }: Series, limit: Limit): Target {
+  return { name: `${name}: the worst`, value: Math.max(...samples), limit };
+}
+
 /** A series whose median has to stand in a relation to that of another. */
 export function ratioOf(name: string, series: Series, reference: Series, limit?: Limit): Target {
   const value = summarize(series.samples).median / summarize(reference.samples).median;

@@ -19,12 +19,14 @@ export const NATIVE_SETUP = `${CLIENTS} clients on this machine, both families, 
  * @returns what it has printed
  */
 export async function runAgentPart(program: string, rounds: number): Promise<unknown> {
-  await needCommands(["ip", "nft"]);
+  await needCommands(["ip", "nft", "ping"]);
   const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
   try {
     await bundleProgram(program, folder);
     progress(`${CLIENTS} network namespaces, ${rounds} rounds`);
-    const { stdout } = await execa(process.execPath, [join(folder, "main.js"), `${CLIENTS}`, `${rounds}`]);
+    // In a network namespace of its own it may take any address.
+    const part = [process.execPath, join(folder, "main.js"), `${CLIENTS}`, `${rounds}`];
+    const { stdout } = await execa("unshare", ["--net", ...part]);
     return JSON.parse(stdout);
   } finally {
     await rm(folder, { recursive: true, force: true });

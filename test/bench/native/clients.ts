@@ -22,8 +22,11 @@ export function clientConfigOf(...gateways: readonly ClientGateway[]): ClientCon
 }
 
 export function clientIn(name: string): Client {
-  const kernel = kernelInNetns(netnsPath(name), { forkServer });
-  return new Client({ kernel: withoutTunnels(kernel), logger });
+  return clientInNetns(netnsPath(name));
+}
+
+export function clientInNetns(path: string): Client {
+  return new Client({ kernel: withoutTunnels(kernelInNetns(path, { forkServer })), logger });
 }
 
 export function netnsPath(name: string): string {

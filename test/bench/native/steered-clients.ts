@@ -1,0 +1,106 @@
+import { Steerer, type SteererOptions } from "@egress-nat/client-sidecar";
+import type { ClientConfig, KnownClient } from "@egress-nat/founat";
+import { createLogger } from "@egress-nat/program";
+import { clientIn, clientNames, netnsPath, withPodNetworks } from "./clients.ts";
+
+type Registry = SteererOptions["registry"];
+type View = SteererOptions["view"];
+export type Gateway = ReturnType<View["gateways"]>[number];
+
+const NAT = { namespace: "bench", name: "bench" };
+const SPEC = {
+  ...{ destinations: ["0.0.0.0/0", "::/0"], excludedDestinations: [], originatingOnly: true },
+  fouSourcePortAuto: false,
+  gatewaySelection: "Agent",
+  sessionAffinity: "None",
+} as const;
+
+/** A gateway that is as it should be. */
+export function gatewayAt(number: number): Gateway {
+  return {
+    ...{ name: `gateway-${number}`, addresses: [`10.244.2.${number}`, `fd00:244:2::${number}`] },
+    ...{ ready: true, serving: true, terminating: false, pulse: "alive" },
+  };
+}
+
+/** Clients of one Egress, and the part of a node agent that leads their flows to its gateways. */
+export class SteeredClients {
+  readonly #names: readonly string[];
+  readonly #records: readonly NonNullable<ReturnType<Registry["get"]>>[];
+  readonly #gateways: () => readonly Gateway[];
+  readonly #onFollowed: (netns: string, config: ClientConfig) => void;
+  readonly #known = new Map<string, KnownClient>();
+  readonly #steerer: Steerer;
+
+  /** @param onFollowed is told of each client whose flows follow another configuration by now */
+  constructor(
+    count: number,
+    gateways: () => readonly Gateway[],
+    onFollowed: (netns: string, config: ClientConfig) => void,
+  ) {
+    this.#names = clientNames(count);
+    this.#records = this.#names.map((name) => ({
+      ...{ network: "pods", containerId: name, netns: netnsPath(name), ifname: "eth0", addresses: [] },
+      ...{ pod: { namespace: "bench", name, uid: name }, addedAt: "2026-01-01T00:00:00.000Z" },
+      egresses: [{ ...NAT, ...SPEC }],
+    }));
+    this.#gateways = gateways;
+    this.#onFollowed = onFollowed;
+    this.#steerer = new Steerer({
+      registry: {
+        get: (id) => this.#records.find((record) => id.startsWith(`${record.containerId}:`)),
+        isOwner: () => true,
+      },
+      view: this.#view,
+      networks: { steer: (netns, config) => this.#steer(netns, config) },
+      reapplier: { reapply: () => undefined, expectChanges: () => undefined },
+      logger: createLogger({ name: "bench", level: "warn" }),
+    });
+  }
+
+  /** Makes the network namespaces of the clients and steers them while `work` goes on. */
+  async during(work: () => Promise<void>): Promise<void> {
+    const ended = new AbortController();
+    const running = this.#steerer.run(ended.signal);
+    await withPodNetworks(this.#names, work);
+    ended.abort();
+    await running;
+  }
+
+  /** Has all follow the gateways as they are now. */
+  steer(): void {
+    this.#steerer.steer(this.#records);
+  }
+
+  /** Asks the kernel of a gateway through the tunnel of one client. */
+  probe({ addresses }: Pick<Gateway, "addresses">): Promise<boolean | undefined> {
+    const [name = ""] = this.#names;
+    const known = this.#known.get(netnsPath(name));
+    if (known === undefined) return Promise.resolve(undefined);
+    return clientIn(name).probeGateway(known, addresses[0] ?? "");
+  }
+
+  get #view(): View {
+    return {
+      egress: () => ({ metadata: NAT, spec: SPEC, status: { serviceIPs: ["10.96.0.10", "fd00:96::10"] } }),
+      gateways: this.#gateways,
+      vanishedGateways: () => [],
+      knowsGateways: () => true,
+      hasEgressIn: () => true,
+      place: { nodeName: "node", zone: undefined },
+      clusterRanges: ["10.244.0.0/16", "10.96.0.0/16", "fd00:244::/48", "fd00:96::/112"],
+    } as unknown as View;
+  }
+
+  /** Makes it a client the first time. */
+  async #steer(netns: string, config: ClientConfig): Promise<boolean> {
+    const client = clientIn(this.#names.find((name) => netnsPath(name) === netns) ?? "");
+    const before = this.#known.get(netns);
+    const after =
+      before === undefined ? (await client.repair(config)).known : await client.steer(config, before);
+    if (after === undefined) throw new Error(`nothing was done in ${netns}`);
+    this.#known.set(netns, after);
+    this.#onFollowed(netns, config);
+    return after !== before;
+  }
+}
