@@ -22,6 +22,8 @@ export const REPLICAS = 3;
 /** Longer than any scenario: what a drain breaks after its time is over is not what is measured. */
 const DRAIN_SECONDS = 1_800;
 const PATIENCE_MS = 600_000;
+/** On an emulated node; more would leave no room for the gateways of a rollout. */
+const GATEWAY_REQUESTS = { cpu: "100m" };
 
 export type Selection = "Agent" | "Service";
 
@@ -77,6 +79,7 @@ export async function withGround<T>(
     fouSourcePortAuto: selection === "Service",
     drainTimeoutSeconds: DRAIN_SECONDS,
     uplinkProbe: { targets: [wide.ipv4, wide.ipv6] },
+    template: { spec: { containers: [{ name: "egress", resources: { requests: GATEWAY_REQUESTS } }] } },
   });
   const pods = cluster.nodes.slice(0, -1).map((node) =>
     programPod(

@@ -42,8 +42,9 @@ export async function upgradeChart(cluster: Cluster, tag = TAG): Promise<void> {
 function values({ options, serviceCidrs }: ClusterPlan, tag: string): Readonly<Record<string, unknown>> {
   return {
     image: { registry: REGISTRY, tag, pullPolicy: "Never" },
-    // Nodes are emulated: what stands by takes time from what works.
+    // Nodes are emulated: what stands by takes time from what works, and to work takes more of it.
     "operator.replicas": 1,
+    "nodeAgent.resources.requests.cpu": "300m",
     // Before Kubernetes 1.33 there are no ServiceCIDRs to find them by.
     ...(options.kubernetes === "oldest" && { clusterRanges: serviceCidrs }),
   };
