@@ -83,6 +83,22 @@ describe("a gateway whose program has ended", () => {
   });
 });
 
+test("a gateway is the same one while the API names it in one family only", async () => {
+  const dual = { ...one, addresses: ["of-one", "v6-of-one"] };
+  const inOneFamily = { ...one, addresses: ["v6-of-one"] };
+  gateways = [dual, other];
+  await expect.poll(() => heartbeats.pulse(dual)).toBe("alive");
+  down = { programs: new Set(["one"]), kernels: new Set(["one"]) };
+  await expect.poll(() => heartbeats.pulse(dual)).toBe("dead");
+  for (const seen of [inOneFamily, dual]) {
+    gateways = [seen, other];
+    changes = [];
+    const before = beats;
+    await expect.poll(() => beats).toBeGreaterThan(before + 20);
+    expect([heartbeats.pulse(seen), ...changes]).toEqual(["dead"]);
+  }
+});
+
 test("a gateway without its way out says so, and no tunnel is asked", async () => {
   stranded.add("one");
   await expect.poll(() => changes).toEqual(["stranded,alive"]);

@@ -26,7 +26,10 @@ const PROBE_AGAIN_MS = 1_000;
 /** Enough misses for a gateway to be suspect. */
 const ROUNDS_TO_SETTLE = 3;
 
-/** What tells gateways apart: their addresses, because names of pods are used again. */
+/**
+ * What tells gateways apart: their addresses, because names of pods are used again. One of them is enough: the API tells of
+ * those of each family apart, and of a sandbox that is gone in one family before the other.
+ */
 export interface Heartbeating {
   readonly name: string;
   readonly addresses: readonly string[];
@@ -55,6 +58,7 @@ export interface HeartbeatsOptions {
 export class Heartbeats {
   readonly #options: HeartbeatsOptions;
   readonly #clock: Clock;
+  /** By each address. */
   readonly #heard = new Map<string, Heard>();
   readonly #probing = new Set<string>();
   readonly #settled = Promise.withResolvers<void>();
@@ -109,20 +113,21 @@ export class Heartbeats {
 
   /** One at a time for each gateway. */
   async #probe(gateway: WatchedGateway, signal: AbortSignal): Promise<void> {
-    const key = keyOf(gateway);
-    if (this.#probing.has(key)) return;
-    this.#probing.add(key);
+    const { addresses } = gateway;
+    if (addresses.some((address) => this.#probing.has(address))) return;
+    for (const address of addresses) this.#probing.add(address);
     const answered = await this.#options.probe(gateway).catch(() => undefined);
-    if (this.#heard.has(key)) this.#learn(gateway, (heard) => afterProbe(heard, answered));
+    if (this.#isKnown(gateway)) this.#learn(gateway, (heard) => afterProbe(heard, answered));
     if (answered !== false || this.pulse(gateway) === "dead") {
       await pause(PROBE_AGAIN_MS, signal, this.#clock);
     }
-    this.#probing.delete(key);
+    for (const address of addresses) this.#probing.delete(address);
   }
 
   #learn(gateway: WatchedGateway, change: (heard: Heard) => Heard): void {
     const before = this.pulse(gateway);
-    this.#heard.set(keyOf(gateway), change(this.#of(gateway)));
+    const heard = change(this.#of(gateway));
+    for (const address of gateway.addresses) this.#heard.set(address, heard);
     const after = this.pulse(gateway);
     if (before === after) return;
     const { egress, name } = gateway;
@@ -131,16 +136,17 @@ export class Heartbeats {
     this.#options.onChange(egress);
   }
 
-  #of(gateway: Pick<Heartbeating, "addresses">): Heard {
-    return this.#heard.get(keyOf(gateway)) ?? HEARD_OF_NOTHING_BAD;
+  #isKnown({ addresses }: Pick<Heartbeating, "addresses">): boolean {
+    return addresses.some((address) => this.#heard.has(address));
+  }
+
+  #of({ addresses }: Pick<Heartbeating, "addresses">): Heard {
+    const heard = addresses.flatMap((address) => this.#heard.get(address) ?? []);
+    return heard[0] ?? HEARD_OF_NOTHING_BAD;
   }
 
   #forgetOthers(gateways: readonly Heartbeating[]): void {
-    const keys = new Set(gateways.map(keyOf));
-    for (const key of this.#heard.keys()) if (!keys.has(key)) this.#heard.delete(key);
+    const named = new Set(gateways.flatMap(({ addresses }) => addresses));
+    for (const address of this.#heard.keys()) if (!named.has(address)) this.#heard.delete(address);
   }
-}
-
-function keyOf({ addresses }: Pick<Heartbeating, "addresses">): string {
-  return addresses.join();
 }
