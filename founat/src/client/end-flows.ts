@@ -25,6 +25,18 @@ sub ask {
   send $socket, request($type, $flags, pack('CCn', $family, 0, 0) . $body), 0 or die "send: $!\n";
 }
 
+# Most flows are of other gateways: of these nothing else is read.
+sub mark_of {
+  my ($flow) = @_;
+  for (my $at = 0; $at + 8 <= length $flow;) {
+    my ($length, $number, $value) = unpack 'SSN', substr $flow, $at, 8;
+    return $value if ($number & 0x3fff) == MARK;
+    last if $length < 4;
+    $at += ($length + 3) & ~3;
+  }
+  return 0;
+}
+
 sub address {
   my ($bytes) = @_;
   return length $bytes == 4 ? join '.', unpack 'C4', $bytes : join ':', map { sprintf '%x', $_ } unpack 'n8', $bytes;
@@ -49,12 +61,12 @@ my (@flows, @connections);
 DUMP: while (1) {
   defined recv $socket, my $answer, 1 << 17, 0 or last;
   for (my $at = 0; $at + 16 <= length $answer;) {
-    my ($length, $type) = unpack "x$at LS", $answer;
+    my ($length, $type, $family) = unpack 'LS x10 C', substr $answer, $at, 17;
     last DUMP if $type == NLMSG_DONE || $type == NLMSG_ERROR || $length < 20;
-    my $family = unpack 'x' . ($at + 16) . ' C', $answer;
-    my $flow = attributes(substr $answer, $at + 20, $length - 20);
+    my $bytes = substr $answer, $at + 20, $length - 20;
     $at += ($length + 3) & ~3;
-    $wanted{unpack('N', $flow->{+MARK} // "\0\0\0\0") & $mask} or next;
+    $wanted{mark_of($bytes) & $mask} or next;
+    my $flow = attributes($bytes);
     push @flows, [$family, join '', map { attribute($_, $flow->{$_}) } TUPLE_ORIG, ZONE, ID];
     push @connections, connection(attributes($flow->{+TUPLE_ORIG})) // ();
   }
