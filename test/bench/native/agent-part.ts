@@ -9,23 +9,25 @@ import { progress } from "../progress.ts";
 /** As many as a node may have pods. */
 const CLIENTS = 110;
 
-export const NATIVE_SETUP = `${CLIENTS} clients on this machine, both families, links of another kind in place of FoU`;
+const SETUP = "on this machine, both families, links of another kind in place of FoU";
+export const NATIVE_SETUP = `${CLIENTS} clients ${SETUP}`;
+export const SETUP_OF_ONE = `one client, and ${CLIENTS} clients, ${SETUP}`;
 
 /**
- * Runs a part of the node agent with as many clients as a node may have, as it is shipped, on this machine: an emulated
- * one would count what its emulation costs.
+ * Runs a part of the node agent, as it is shipped, on this machine: an emulated one would count what its emulation costs.
  *
  * @param program it takes how many clients and rounds there are, and prints JSON
+ * @param clients default: as many as a node may have
  * @returns what it has printed
  */
-export async function runAgentPart(program: string, rounds: number): Promise<unknown> {
+export async function runAgentPart(program: string, rounds: number, clients = CLIENTS): Promise<unknown> {
   await needCommands(["ip", "nft", "ping"]);
   const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
   try {
     await bundleProgram(program, folder);
-    progress(`${CLIENTS} network namespaces, ${rounds} rounds`);
+    progress(`${clients} network namespaces, ${rounds} rounds`);
     // In a network namespace of its own it may take any address.
-    const part = [process.execPath, join(folder, "main.js"), `${CLIENTS}`, `${rounds}`];
+    const part = [process.execPath, join(folder, "main.js"), `${clients}`, `${rounds}`];
     const { stdout } = await execa("unshare", ["--net", ...part]);
     return JSON.parse(stdout);
   } finally {
