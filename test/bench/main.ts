@@ -9,6 +9,7 @@ import { benchGateway } from "./gateway/bench.ts";
 import { benchHeartbeat } from "./heartbeat/bench.ts";
 import { benchMemory } from "./memory/bench.ts";
 import { benchOperator } from "./operator/bench.ts";
+import { commitOfCheckout, describeMachine } from "./origin.ts";
 import { benchPinning } from "./pinning/bench.ts";
 import { formatReport, isReached, type Report, reportJson } from "./report.ts";
 import { benchRevocation } from "./revocation/bench.ts";
@@ -34,7 +35,9 @@ function bench(
     .action(async (given: { rounds: number; backend: GatewayBackend }) => {
       const report = await run(given.rounds, given.backend);
       const { json } = program.opts<{ json?: boolean }>();
-      console.log(json ? JSON.stringify(reportJson(report), undefined, 2) : formatReport(report));
+      const origin = { commit: await commitOfCheckout(), machine: describeMachine() };
+      const text = json ? JSON.stringify(reportJson(report, origin), undefined, 2) : formatReport(report);
+      console.log(text);
       if (!report.targets.every(isReached)) process.exitCode = 1;
     });
   for (const option of options) command.addOption(option);

@@ -30,7 +30,9 @@ test("people read medians, their spread, and what was missed", () => {
 });
 
 test("programs read all samples, too", () => {
-  expect(JSON.parse(JSON.stringify(reportJson(report)))).toMatchObject({
+  expect(
+    JSON.parse(JSON.stringify(reportJson(report, { commit: "0123456789ab", machine: "2 x Example" }))),
+  ).toMatchObject({
     series: [{ samples: [30, 10, 20], median: 20 }, { name: "theirs" }],
     targets: [{ value: 4, isReached: true }, { isReached: false }],
   });

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { type Samples, summarize } from "./samples.ts";
 
 export interface Series {
@@ -88,9 +89,32 @@ export function formatReport({ bench, setup, series, targets }: Report): string 
   return [`${bench}: ${setup}`, ...seriesLines, ...targetLines].join("\n");
 }
 
+/** Where figures come from: the commit that was checked out, and the machine. */
+export const Origin = z.object({ commit: z.string(), machine: z.string() });
+export type Origin = z.infer<typeof Origin>;
+
+/** What {@link reportJson} makes, as far as documents need it. */
+export const ReportJson = Origin.extend({
+  bench: z.string(),
+  setup: z.string(),
+  series: z.array(
+    z.object({ name: z.string(), unit: z.string(), samples: z.array(z.number()), median: z.number() }),
+  ),
+  targets: z.array(
+    z.object({
+      name: z.string(),
+      value: z.number(),
+      limit: z.union([z.object({ atMost: z.number() }), z.object({ atLeast: z.number() })]).optional(),
+      isReached: z.boolean(),
+    }),
+  ),
+});
+export type ReportJson = z.infer<typeof ReportJson>;
+
 /** The report for programs: medians and spread beside the samples. */
-export function reportJson(report: Report): object {
+export function reportJson(report: Report, origin: Origin): object {
   return {
+    ...origin,
     ...report,
     series: report.series.map((series) => ({ ...series, ...summarize(series.samples) })),
     targets: report.targets.map((target) => ({ ...target, isReached: isReached(target) })),

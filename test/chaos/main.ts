@@ -1,9 +1,9 @@
 import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { commitOfCheckout, describeNodes } from "../bench/origin.ts";
 import { progress } from "../bench/progress.ts";
 import { type Ground, type Selection, withChaosCluster, withGround } from "./ground.ts";
 import { measureRound } from "./measure.ts";
-import { commitOfCheckout, describeMachine } from "./origin.ts";
 import { formatMeasurement, isAllKept, type Measurement, type Report } from "./report.ts";
 import type { Round } from "./round.ts";
 import { SCENARIOS } from "./scenarios.ts";
@@ -59,7 +59,7 @@ function positiveInteger(text: string): number {
 
 async function measure(names: readonly string[], options: Options): Promise<Measurement> {
   const { flows, selection } = options;
-  const [commit, machine] = await Promise.all([commitOfCheckout(), describeMachine()]);
+  const [commit, machine] = await Promise.all([commitOfCheckout(), describeNodes()]);
   const reports: Report[] = [];
   await withChaosCluster(async (cluster, kubectl) => {
     for (const each of SELECTIONS[selection]) {

@@ -15,10 +15,14 @@ export async function commitOfCheckout(): Promise<string> {
   return (await git("status", "--porcelain")) === "" ? commit : `${commit} with changes`;
 }
 
-/** Its processors and memory, and whether it virtualizes nodes or emulates them. */
-export async function describeMachine(): Promise<string> {
+/** Its processors and memory. */
+export function describeMachine(): string {
   const [processor, ...others] = cpus();
-  const gibibytes = Math.round(totalmem() / 2 ** 30);
-  const nodes = isEmulation(await accelerator(await vmKit())) ? "emulated nodes" : "virtualized nodes";
-  return `${others.length + 1} x ${processor?.model.trim()}, ${gibibytes} GiB, ${nodes}`;
+  return `${others.length + 1} x ${processor?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB`;
+}
+
+/** As {@link describeMachine}, and whether it virtualizes nodes or emulates them. */
+export async function describeNodes(): Promise<string> {
+  const isEmulated = isEmulation(await accelerator(await vmKit()));
+  return `${describeMachine()}, ${isEmulated ? "emulated" : "virtualized"} nodes`;
 }
