@@ -100,6 +100,18 @@ describe("a client's configuration", () => {
     },
   );
 
+  it("keeps them also where no gateway is heard: it may be this node that hears nothing", () => {
+    const object = egress({ gatewaySelection: "Agent" }, ["10.96.0.10"]);
+    const record = clientRecord({ egresses: [recordEgress(object)] });
+    const all = ["10.244.1.10", "10.244.1.11"].map((address) =>
+      gateway({ addresses: [address], ready: false, serving: false, pulse: "dead" }),
+    );
+    const config = clientConfig(record, viewOf(object, [], all));
+    expect(config.egresses[0]?.gateways.slice(0, 2)).toEqual(
+      ["10.244.1.10", "10.244.1.11"].map((ipv4) => ({ ipv4, flows: "existing" })),
+    );
+  });
+
   it("has no gateway in a family in which none serves: it fails closed", () => {
     const object = egress({}, ["10.96.0.10", "fd00:96::10"]);
     const config = clientConfig(clientRecord(), viewOf(object, [DRAINING]));

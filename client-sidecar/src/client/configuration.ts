@@ -2,7 +2,7 @@
 
 import { FOU_PORT, isInvalid, namespaceTest } from "@egress-nat/crds";
 import type { ClientConfig, ClientEgress } from "@egress-nat/founat";
-import { clientGateways } from "../gateways/selection.ts";
+import { clientGateways, isAnyHeard } from "../gateways/selection.ts";
 import type { EgressFacts, EgressView, Gateway } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import { type ClientRecord, RecordedEgress } from "../records/schema.ts";
@@ -41,7 +41,9 @@ function clientEgress(pod: ClientRecord["pod"], recorded: RecordedEgress, view: 
   const policy = lastKnown(recorded, view);
   const named = isAllowed ? view.gateways(recorded) : [];
   const isPicked = isAllowed && policy.gatewaySelection === "Agent";
-  const gateways = [...named, ...(isPicked ? view.vanishedGateways(recorded).filter(mayServe) : [])];
+  const vanished = isPicked ? view.vanishedGateways(recorded) : [];
+  const isHearing = isAnyHeard([...named, ...vanished]);
+  const gateways = [...named, ...(isHearing ? vanished.filter(mayServe) : vanished)];
   return {
     name: egressKey(recorded),
     destinations: policy.destinations,

@@ -53,8 +53,8 @@ export function clientGateways(selection: Selection): readonly ClientGateway[] {
   ];
 }
 
-/** Else it may be this node that hears nothing: to end flows would help nobody. */
-function isAnyHeard(gateways: readonly Gateway[]): boolean {
+/** Whether any is heard: else it may be this node that hears nothing, and to end flows would help nobody. */
+export function isAnyHeard(gateways: readonly Gateway[]): boolean {
   return gateways.some(({ pulse }) => pulse === "alive" || pulse === "stranded");
 }
 

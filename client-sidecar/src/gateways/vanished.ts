@@ -9,7 +9,7 @@ const LINGER_MS = 10_000;
 
 export class VanishedGateways {
   readonly #clock: Clock;
-  /** By Egress and by name. */
+  /** By Egress and by address: those of each family have EndpointSlices of their own. */
   readonly #vanished = new Map<string, Map<string, Endpoint>>();
 
   constructor(clock: Clock = systemClock) {
@@ -19,7 +19,7 @@ export class VanishedGateways {
   /**
    * @param before those that an EndpointSlice had
    * @param now all that the API names
-   * @param onForgotten called as each of those that have vanished is forgotten
+   * @param onForgotten called as each address that has vanished is forgotten
    */
   note(
     reference: EgressReference,
@@ -28,19 +28,23 @@ export class VanishedGateways {
     onForgotten: () => void,
   ): void {
     const key = egressKey(reference);
-    const named = new Set(now.map(({ name }) => name));
-    const gone = before.filter(({ name }) => !named.has(name));
+    const named = new Set(now.flatMap(({ addresses }) => addresses));
     const vanished = this.#vanished.get(key) ?? new Map<string, Endpoint>();
-    for (const name of named) vanished.delete(name);
-    for (const endpoint of gone) {
-      if (vanished.has(endpoint.name)) continue;
-      // They take no new flows.
-      vanished.set(endpoint.name, { ...endpoint, ready: false, serving: false });
-      this.#clock.after(LINGER_MS, () => {
-        if (vanished.delete(endpoint.name)) onForgotten();
-      });
-    }
     this.#vanished.set(key, vanished);
+    for (const address of named) vanished.delete(address);
+    for (const endpoint of before) {
+      for (const address of endpoint.addresses) {
+        if (named.has(address) || vanished.has(address)) continue;
+        // It takes no new flows.
+        const remembered = { ...endpoint, addresses: [address], ready: false, serving: false };
+        vanished.set(address, remembered);
+        this.#clock.after(LINGER_MS, () => {
+          if (vanished.get(address) !== remembered) return;
+          vanished.delete(address);
+          onForgotten();
+        });
+      }
+    }
   }
 
   of(reference: EgressReference): readonly Endpoint[] {

@@ -36,7 +36,7 @@ test("where flows go there already nothing is to be done", () => {
 test("one transaction leads them to a gateway with a tunnel, and none to one without", () => {
   expect(words(known(A, spare(B)), B, existing(A))).toEqual(["lead"]);
   expect(words(known(A, B), A, existing(B))).toEqual(["lead"]);
-  expect(words(known(A, spare(B)), C, existing(A))).toBeUndefined();
+  expect(words(known(A), C, existing(A))).toBeUndefined();
 });
 
 test("a spare gateway is not waited for: it gets its tunnel by a look", () => {
@@ -52,6 +52,21 @@ test("nor is another one, as long as there is one for new flows with a tunnel: t
   expect(words(known(A, B), A, { ipv6: C.ipv6 }, existing({ ipv4: B.ipv4 }))).toEqual(["lead", "end flows"]);
   const ofOneFamily = words(known(A, B), { ipv4: A.ipv4 }, C, existing({ ipv6: A.ipv6 }), existing(B));
   expect(ofOneFamily).toBeUndefined();
+});
+
+test("the other address of a gateway that has a new one keeps its flows", () => {
+  const ended = (...gateways: readonly ClientGateway[]) =>
+    known(A, B)
+      .steering(use(...gateways))
+      ?.steps.flatMap((step) => ("args" in step ? (step.args ?? []).slice(4) : []));
+  expect(ended(A, { ipv4: B.ipv4, ipv6: C.ipv6 })).toEqual(ended(A, { ipv4: B.ipv4 }));
+  expect(ended(A, { ipv4: B.ipv4, ipv6: C.ipv6 })).not.toEqual(ended(A));
+});
+
+test("a spare gateway takes new flows while the one that is to take them has no tunnel", () => {
+  expect(words(known(A, spare(B)), C, spare(B), existing(A))).toEqual(["lead"]);
+  expect(words(known(A, spare(B)), C, spare(B))).toEqual(["lead", "end flows"]);
+  expect(words(known(A), C, spare(B), existing(A))).toBeUndefined();
 });
 
 test.each<[string, Partial<ClientEgress>]>([

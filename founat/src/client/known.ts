@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { FAMILIES, type Family, familyOf } from "@egress-nat/addresses";
+import { FAMILIES, type Family, familyOf, firstOfEach } from "@egress-nat/addresses";
 import { guardSteering } from "../backends/nft/guard.ts";
 import { linkName } from "../iproute/links.ts";
 import type { Step } from "../kernel/step.ts";
@@ -63,9 +63,13 @@ export class Known implements KnownClient {
    */
   steering(config: ClientConfig): Steering | undefined {
     if (!isDeepStrictEqual(withoutGateways(config), withoutGateways(this.#config))) return undefined;
-    const reached = this.#withTunnels(config);
+    const wanted = this.#planOf(config);
+    const newcomers = this.#newcomers(wanted);
+    const reached = newcomers.size === 0 ? config : without(newcomers, config);
     if (reached === undefined) return undefined;
-    const { policy, links } = this.#planOf(reached);
+    const plan = newcomers.size === 0 ? wanted : this.#planOf(reached);
+    if (this.#newcomers(plan).size > 0) return undefined;
+    const { policy, links } = plan;
     const named = reached.egresses.flatMap(gatewayAddresses);
     const kept = links.filter(({ remote }) => remote !== undefined && named.includes(remote)).map(linkName);
     const steered = { ...policy, pins: policy.pins.filter(({ link }) => kept.includes(link)) };
@@ -81,26 +85,44 @@ export class Known implements KnownClient {
     return planClient(withGatewaysOf(this.#config, config), this.#facts);
   }
 
-  /** @returns undefined where nobody would take new flows any more */
-  #withTunnels(config: ClientConfig): ClientConfig | undefined {
-    const { policy, links } = this.#planOf(config);
+  /** Addresses of gateways to which there is no tunnel yet. */
+  #newcomers({ policy, links }: ClientPlan): ReadonlySet<string> {
     const known = new Set(this.#plan.policy.pins.map(({ link }) => link));
-    const newLinks = new Set(policy.pins.flatMap(({ link }) => (known.has(link) ? [] : [link])));
-    const newcomers = links.flatMap((link) => (newLinks.has(linkName(link)) ? (link.remote ?? []) : []));
-    const egresses = config.egresses.map((egress) => ({
-      ...egress,
-      gateways: egress.gateways.filter(
-        (gateway) => !FAMILIES.some((family) => newcomers.includes(gateway[family] ?? "")),
-      ),
-    }));
-    const isServed = (egress: ClientEgress, index: number) =>
-      FAMILIES.every((family) => takesNew(family, egresses[index]) || !takesNew(family, egress));
-    return config.egresses.every(isServed) ? { ...config, egresses } : undefined;
+    const missing = new Set(policy.pins.flatMap(({ link }) => (known.has(link) ? [] : [link])));
+    return new Set(links.flatMap((link) => (missing.has(linkName(link)) ? (link.remote ?? []) : [])));
   }
 }
 
-function takesNew(family: Family, egress: ClientEgress | undefined): boolean {
-  return egress !== undefined && choicesOf(family, egress).length > 0;
+/**
+ * `config` without some addresses. Where they are those of new flows, spare gateways take these meanwhile.
+ *
+ * @returns undefined where nobody would take them
+ */
+function without(addresses: ReadonlySet<string>, config: ClientConfig): ClientConfig | undefined {
+  const egresses = config.egresses.map((egress) => {
+    const reduced = { ...egress, gateways: egress.gateways.flatMap((each) => withoutThose(addresses, each)) };
+    const lacking = FAMILIES.filter((family) => takesNew(family, egress) && !takesNew(family, reduced));
+    const gateways = reduced.gateways.map((gateway): ClientGateway => {
+      const isNeeded = lacking.some((family) => gateway[family] !== undefined);
+      return gateway.flows === "spare" && isNeeded ? { ...gateway, flows: "new" } : gateway;
+    });
+    const isServed = lacking.every((family) => takesNew(family, { ...egress, gateways }));
+    return isServed ? { ...egress, gateways } : undefined;
+  });
+  const served = egresses.filter((egress) => egress !== undefined);
+  return served.length === egresses.length ? { ...config, egresses: served } : undefined;
+}
+
+/** Nothing where no address is left. */
+function withoutThose(addresses: ReadonlySet<string>, { flows, ...gateway }: ClientGateway): ClientGateway[] {
+  const left = FAMILIES.flatMap((family) => gateway[family] ?? []).filter(
+    (address) => !addresses.has(address),
+  );
+  return left.length === 0 ? [] : [{ ...firstOfEach(left), ...(flows && { flows }) }];
+}
+
+function takesNew(family: Family, egress: ClientEgress): boolean {
+  return choicesOf(family, egress).length > 0;
 }
 
 /** What of a configuration decides about more than gateways. Peers come and go with these, and wait for a look. */
