@@ -2,18 +2,38 @@
 
 import { isInvalid } from "@egress-nat/crds";
 import type { WatchedGateway } from "../gateways/heartbeats.ts";
-import type { EgressView } from "../gateways/view.ts";
+import type { EgressView, Gateway } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
+import type { EgressReference } from "../records/schema.ts";
 import type { PodNetworks } from "./networks.ts";
 import type { ClientRegistry } from "./registry.ts";
 
 /** Clients that ask through their tunnels: one may have a fault of its own. */
 const MAX_ASKING = 3;
 
-/** Those of Egresses that leave the pick to the agent, each once. */
+/** Those of Egresses that leave the pick to the agent, each once, and the addresses of those that have vanished. */
 export function gatewaysInUse(
   registry: Pick<ClientRegistry, "values">,
   view: Pick<EgressView, "egress" | "gateways" | "vanishedGateways">,
+): readonly WatchedGateway[] {
+  return ofPickedEgresses(registry, view, (egress) => [
+    ...view.gateways(egress),
+    ...view.vanishedGateways(egress),
+  ]);
+}
+
+/** Those that the API names. */
+export function namedGatewaysInUse(
+  registry: Pick<ClientRegistry, "values">,
+  view: Pick<EgressView, "egress" | "gateways">,
+): readonly WatchedGateway[] {
+  return ofPickedEgresses(registry, view, (egress) => view.gateways(egress));
+}
+
+function ofPickedEgresses(
+  registry: Pick<ClientRegistry, "values">,
+  view: Pick<EgressView, "egress">,
+  gatewaysOf: (egress: EgressReference) => readonly Pick<Gateway, "name" | "addresses">[],
 ): readonly WatchedGateway[] {
   const recorded = registry.values().flatMap(({ egresses }) => egresses);
   const picked = recorded.filter(({ gatewaySelection }) => gatewaySelection === "Agent");
@@ -23,9 +43,7 @@ export function gatewaysInUse(
   return [...egresses.values()].flatMap((egress) => {
     const stored = view.egress(egress);
     const probesUplink = stored !== undefined && !isInvalid(stored) && stored.spec.uplinkProbe !== undefined;
-    return [...view.gateways(egress), ...view.vanishedGateways(egress)].map(({ name, addresses }) => ({
-      ...{ egress, name, addresses, probesUplink },
-    }));
+    return gatewaysOf(egress).map(({ name, addresses }) => ({ egress, name, addresses, probesUplink }));
   });
 }
 

@@ -23,6 +23,9 @@ let down: Record<"programs" | "kernels", Set<string>>;
 /** Names of gateways that have lost their way out. */
 let stranded: Set<string>;
 let changes: string[];
+/** Names of Egresses. */
+let told: string[];
+let beatsWhenTold: number[];
 let probes: string[];
 let beats: number;
 let heartbeats: Heartbeats;
@@ -33,7 +36,7 @@ beforeEach(async () => {
   gateways = [one, other];
   down = { programs: new Set(), kernels: new Set() };
   stranded = new Set();
-  [changes, probes, beats] = [[], [], 0];
+  [changes, told, beatsWhenTold, probes, beats] = [[], [], [], [], 0];
   ended = new AbortController();
   heartbeats = new Heartbeats({
     gateways: () => gateways,
@@ -45,14 +48,18 @@ beforeEach(async () => {
       probes.push(name);
       return !down.kernels.has(name);
     },
-    onChange: () => changes.push(gateways.map((each) => heartbeats.pulse(each)).join()),
+    onChange: ({ name }) => {
+      told.push(name);
+      beatsWhenTold.push(beats);
+      changes.push(gateways.map((each) => heartbeats.pulse(each)).join());
+    },
     logger,
     // As fast as rounds go.
     clock: soon(() => 0),
   });
   running = heartbeats.run(ended.signal);
   await expect.poll(() => gateways.map((each) => heartbeats.pulse(each))).toEqual(["alive", "alive"]);
-  changes = [];
+  [changes, told] = [[], []];
 });
 
 afterEach(() => {
@@ -97,6 +104,31 @@ test("a gateway is the same one while the API names it in one family only", asyn
     await expect.poll(() => beats).toBeGreaterThan(before + 20);
     expect([heartbeats.pulse(seen), ...changes]).toEqual(["dead"]);
   }
+});
+
+describe("an address that two Egresses name, because another pod has it by now", () => {
+  const OTHER = { namespace: "internet", name: "other" };
+  const now = { ...one, egress: OTHER, name: "now", addresses: ["shared", "its-own"] };
+  const before = { ...one, name: "before", addresses: ["shared"] };
+
+  test("clients of both are told", async () => {
+    gateways = [now, before];
+    await expect.poll(() => told.length).toBe(2);
+    told = [];
+    down = { programs: new Set(["now", "before"]), kernels: new Set(["now", "before"]) };
+    await expect.poll(() => heartbeats.pulse(now)).toBe("dead");
+    await expect.poll(() => new Set(told)).toEqual(new Set(["nat", "other"]));
+    expect(told.filter((name) => name === "nat")).toHaveLength(told.length / 2);
+  });
+
+  test("is suspect after as many rounds as any other", async () => {
+    gateways = [now, before];
+    await expect.poll(() => told.length).toBe(2);
+    down.programs.add("now").add("before");
+    [beats, beatsWhenTold] = [0, []];
+    await expect.poll(() => heartbeats.pulse(now)).toBe("suspect");
+    expect(beatsWhenTold[0]).toBeGreaterThanOrEqual(3 * gateways.length);
+  });
 });
 
 test("a gateway without its way out says so, and no tunnel is asked", async () => {

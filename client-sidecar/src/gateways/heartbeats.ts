@@ -2,6 +2,7 @@
 
 import { type Clock, pause, systemClock } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
+import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
 import {
   afterBeat,
@@ -61,6 +62,9 @@ export class Heartbeats {
   /** By each address. */
   readonly #heard = new Map<string, Heard>();
   readonly #probing = new Set<string>();
+  #watched: readonly WatchedGateway[] = [];
+  /** By Egress and address, the pulses that callers know of. */
+  #told: ReadonlyMap<string, Pulse> = new Map();
   readonly #settled = Promise.withResolvers<void>();
 
   constructor(options: HeartbeatsOptions) {
@@ -93,15 +97,20 @@ export class Heartbeats {
 
   async #round(signal: AbortSignal): Promise<void> {
     const gateways = this.#options.gateways();
+    this.#watched = gateways;
     this.#forgetOthers(gateways);
     const startedAt = this.#clock.now();
     const answers = await Promise.all(gateways.map((gateway) => this.#beat(gateway)));
     const hasStalled = this.#clock.now() - startedAt > STALL_MS;
     const isDeaf = hasStalled && answers.every((answer) => answer === undefined);
+    const learnt = new Set<string>();
     gateways.forEach((gateway, index) => {
-      if (!isDeaf) this.#learn(gateway, (heard) => afterBeat(heard, answers[index]));
+      const isLearnt = gateway.addresses.some((address) => learnt.has(address));
+      if (!isDeaf && !isLearnt) this.#learn(gateway, (heard) => afterBeat(heard, answers[index]));
+      for (const address of gateway.addresses) learnt.add(address);
       if (asksTunnel(this.#of(gateway))) void this.#probe(gateway, signal);
     });
+    this.#tell();
   }
 
   /** One address is enough for one that answers; the node may have lost its way to the gateway in one family only. */
@@ -117,27 +126,40 @@ export class Heartbeats {
     if (addresses.some((address) => this.#probing.has(address))) return;
     for (const address of addresses) this.#probing.add(address);
     const answered = await this.#options.probe(gateway).catch(() => undefined);
-    if (this.#isKnown(gateway)) this.#learn(gateway, (heard) => afterProbe(heard, answered));
+    const current = this.#watched.find((each) =>
+      each.addresses.some((address) => addresses.includes(address)),
+    );
+    if (current !== undefined) {
+      this.#learn(current, (heard) => afterProbe(heard, answered));
+      this.#tell();
+    }
     if (answered !== false || this.pulse(gateway) === "dead") {
       await pause(PROBE_AGAIN_MS, signal, this.#clock);
     }
     for (const address of addresses) this.#probing.delete(address);
   }
 
-  #learn(gateway: WatchedGateway, change: (heard: Heard) => Heard): void {
-    const before = this.pulse(gateway);
-    const heard = change(this.#of(gateway));
-    for (const address of gateway.addresses) this.#heard.set(address, heard);
-    const after = this.pulse(gateway);
-    if (before === after) return;
-    const { egress, name } = gateway;
-    const level = after !== "alive" ? "warn" : before === "unknown" ? "debug" : "info";
-    this.#options.logger[level]({ egress, gateway: name, before, after }, "a gateway's pulse has changed");
-    this.#options.onChange(egress);
+  #learn({ addresses }: WatchedGateway, change: (heard: Heard) => Heard): void {
+    const heard = change(this.#of({ addresses }));
+    for (const address of addresses) this.#heard.set(address, heard);
   }
 
-  #isKnown({ addresses }: Pick<Heartbeating, "addresses">): boolean {
-    return addresses.some((address) => this.#heard.has(address));
+  /** Two of them may share what is heard: an address may be another pod's by now. */
+  #tell(): void {
+    const before = this.#told;
+    this.#told = new Map(
+      this.#watched.flatMap((gateway) => keysOf(gateway).map((key) => [key, this.pulse(gateway)])),
+    );
+    for (const gateway of this.#watched) {
+      const [was = "unknown"] = keysOf(gateway).flatMap((key) => before.get(key) ?? []);
+      const is = this.pulse(gateway);
+      if (was === is) continue;
+      const { egress, name } = gateway;
+      const level = is !== "alive" ? "warn" : was === "unknown" ? "debug" : "info";
+      const words = { egress, gateway: name, before: was, after: is };
+      this.#options.logger[level](words, "a gateway's pulse has changed");
+      this.#options.onChange(egress);
+    }
   }
 
   #of({ addresses }: Pick<Heartbeating, "addresses">): Heard {
@@ -149,4 +171,8 @@ export class Heartbeats {
     const named = new Set(gateways.flatMap(({ addresses }) => addresses));
     for (const address of this.#heard.keys()) if (!named.has(address)) this.#heard.delete(address);
   }
+}
+
+function keysOf({ egress, addresses }: WatchedGateway): string[] {
+  return addresses.map((address) => `${egressKey(egress)} ${address}`);
 }

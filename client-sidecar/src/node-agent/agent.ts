@@ -9,7 +9,7 @@ import type { Check } from "@egress-nat/program";
 import type { Registry } from "prom-client";
 import { Adder } from "../client/adder.ts";
 import { DriftWatch } from "../client/drift-watch.ts";
-import { gatewaysInUse, probeGateway } from "../client/gateways-in-use.ts";
+import { gatewaysInUse, namedGatewaysInUse, probeGateway } from "../client/gateways-in-use.ts";
 import { Leftovers } from "../client/leftovers.ts";
 import { livesOf } from "../client/lives.ts";
 import { type ClientMetrics, clientMetrics } from "../client/metrics.ts";
@@ -155,16 +155,16 @@ function partsOf(
     seen: (reference) => cache.slice(reference),
   });
   const ask = askBy(options.prober, options.heartbeatPort);
-  const gateways = () => gatewaysInUse(registry, view);
   const heartbeats = new Heartbeats({
-    gateways,
+    gateways: () => gatewaysInUse(registry, view),
     beat: beatBy(options.prober, options.heartbeatPort),
     probe: (gateway) => probeGateway(registry, networks, gateway),
     onChange: (reference) => steerer.steer(registry.ofEgress(reference)),
     logger,
   });
   const reporter = new GatewayReporter({
-    ...{ gateways, registry, view },
+    gateways: () => namedGatewaysInUse(registry, view),
+    ...{ registry, view },
     pulse: (gateway) => heartbeats.pulse(gateway),
     onChange: (reference) => keeper.inspect(reference),
   });
