@@ -33,11 +33,10 @@ function bench(
     .description(description)
     .option("--rounds <count>", "how many samples of each to take", positiveInteger, rounds)
     .action(async (given: { rounds: number; backend: GatewayBackend }) => {
-      const report = await run(given.rounds, given.backend);
       const { json } = program.opts<{ json?: boolean }>();
-      const origin = { commit: await commitOfCheckout(), machine: describeMachine() };
-      const text = json ? JSON.stringify(reportJson(report, origin), undefined, 2) : formatReport(report);
-      console.log(text);
+      const origin = json && { commit: await commitOfCheckout(), machine: describeMachine() };
+      const report = await run(given.rounds, given.backend);
+      console.log(origin ? JSON.stringify(reportJson(report, origin), undefined, 2) : formatReport(report));
       if (!report.targets.every(isReached)) process.exitCode = 1;
     });
   for (const option of options) command.addOption(option);

@@ -83,8 +83,7 @@ export function formatReport({ bench, setup, series, targets }: Report): string 
   const targetLines = targets.map((target) => {
     const { name, value, limit } = target;
     if (limit === undefined) return line(name, value, "", "no limit");
-    const wanted = "atMost" in limit ? `at most ${limit.atMost}` : `at least ${limit.atLeast}`;
-    return line(name, value, "", `${wanted}: ${isReached(target) ? "reached" : "MISSED"}`);
+    return line(name, value, "", `${limitWords(limit)}: ${isReached(target) ? "reached" : "MISSED"}`);
   });
   return [`${bench}: ${setup}`, ...seriesLines, ...targetLines].join("\n");
 }
@@ -121,6 +120,10 @@ export function reportJson(report: Report, origin: Origin): object {
   };
 }
 
-function figure(value: number): string {
+export function limitWords(limit: Limit): string {
+  return "atMost" in limit ? `at most ${limit.atMost}` : `at least ${limit.atLeast}`;
+}
+
+export function figure(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }

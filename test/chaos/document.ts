@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { GeneratedFile } from "@egress-nat/crds/generate";
 import { markdownTable } from "@egress-nat/tools/generate/markdown";
 import { z } from "zod";
-import { ReportJson } from "../bench/report.ts";
+import { figure, limitWords, ReportJson } from "../bench/report.ts";
 import { isKept } from "./expected.ts";
 import { figuresOf, HEADER, Measurement, verdictsOf } from "./report.ts";
 
@@ -46,17 +46,16 @@ export function sloText(files: readonly SloFile[]): string {
 
 function benchSection({ bench, setup, commit, machine, series, targets }: ReportJson): string {
   const figures = series.map(({ name, unit, samples, median }) => [
-    ...[name, unit, samples.length, Math.round(median), Math.round(Math.max(...samples))].map(String),
+    ...[name, unit, `${samples.length}`],
+    ...[median, Math.min(...samples), Math.max(...samples)].map(figure),
   ]);
   const limits = targets.flatMap(({ name, value, limit, isReached }) =>
-    limit === undefined
-      ? []
-      : [[name, Object.values(limit).join(), `${Math.round(value)}`, isReached ? "kept" : "**missed**"]],
+    limit === undefined ? [] : [[name, limitWords(limit), figure(value), isReached ? "kept" : "**missed**"]],
   );
   return [
     `## bench ${bench}\n`,
     `${setup}. Commit ${commit}, on ${machine}.\n`,
-    markdownTable([["what", "unit", "rounds", "median", "the worst"], ...figures]),
+    markdownTable([["what", "unit", "rounds", "median", "least", "most"], ...figures]),
     markdownTable([["what", "limit", "measured", ""], ...limits]),
   ].join("\n");
 }

@@ -18,13 +18,15 @@ if (process.argv[2] === "gateway") await answerFor(process.argv[3] ?? "");
 else await measure(...(process.argv.slice(2).map(Number) as [number, number]));
 
 async function answerFor(host: string): Promise<void> {
+  process.on("disconnect", () => process.exit());
   await new HeartbeatResponder({ port: PORT, host, value: () => undefined }).listen();
   process.send?.("ready");
 }
 
 async function measure(count: number, rounds: number): Promise<void> {
   const named = [1, 2, 3].map(gatewayAt);
-  const [victim] = named as [Gateway];
+  const [victim, ...others] = named as [Gateway, ...Gateway[]];
+  let falseAlarms = 0;
   const [address = ""] = victim.addresses;
   const lines = named.flatMap(({ addresses }) => addresses.map((each) => `address add ${each} dev lo\n`));
   await execa("ip", ["-batch", "-"], { input: ["link set lo up\n", ...lines].join("") });
@@ -43,7 +45,12 @@ async function measure(count: number, rounds: number): Promise<void> {
     gateways: () => named.map(({ name, addresses }) => ({ egress: NAT, name, addresses })),
     beat: beatBy(prober, PORT),
     probe: (gateway) => clients.probe(gateway),
-    onChange: () => clients.steer(),
+    onChange: () => {
+      falseAlarms += others.filter((gateway) =>
+        ["suspect", "dead"].includes(heartbeats.pulse(gateway)),
+      ).length;
+      clients.steer();
+    },
     logger: createLogger({ name: "bench", level: "error" }),
   });
   /** Until it is true of what all clients follow. */
@@ -88,11 +95,14 @@ async function measure(count: number, rounds: number): Promise<void> {
   });
   for (const process of processes.values()) process.kill("SIGKILL");
   await prober.close();
-  console.log(JSON.stringify({ steeredMs, endedMs }));
+  console.log(JSON.stringify({ steeredMs, endedMs, falseAlarms }));
 }
 
 async function startGateway({ addresses: [address = ""] }: Gateway): Promise<ChildProcess> {
   const started = fork(process.argv[1] ?? "", ["gateway", address]);
-  await once(started, "message");
+  await Promise.race([
+    once(started, "message"),
+    once(started, "exit").then(() => Promise.reject(new Error(`no gateway can be at ${address}`))),
+  ]);
   return started;
 }

@@ -6,7 +6,11 @@ import { type Findings, joined, milliseconds, type Report, worstOf } from "../re
 /** What chaos asks of a cluster. */
 const LIMITS = { steered: { atMost: 1_000 }, ended: { atMost: 1_500 } };
 
-const Times = z.object({ steeredMs: z.array(z.number()), endedMs: z.array(z.number()) });
+const Times = z.object({
+  steeredMs: z.array(z.number()),
+  endedMs: z.array(z.number()),
+  falseAlarms: z.int(),
+});
 
 /** How long it takes from the death of a gateway until the clients of a node do without it. */
 export async function benchFailover(rounds: number): Promise<Report> {
@@ -15,7 +19,9 @@ export async function benchFailover(rounds: number): Promise<Report> {
   const ofAll = Times.parse(await runAgentPart(program, rounds));
   return {
     bench: "failover",
-    setup: `one of 3 gateways dies, program and kernel; ${SETUP_OF_ONE}`,
+    setup:
+      `one of 3 gateways dies, program and kernel; ${SETUP_OF_ONE}, without open flows; ` +
+      `${ofOne.falseAlarms + ofAll.falseAlarms} false alarms of the others`,
     ...joined([findings("one client", ofOne), findings("the last of all clients", ofAll)]),
   };
 }

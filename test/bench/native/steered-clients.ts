@@ -23,21 +23,21 @@ export function gatewayAt(number: number): Gateway {
   };
 }
 
+/** @param isChanged whether that took anything */
+type OnFollowed = (netns: string, config: ClientConfig, isChanged: boolean) => void;
+
 /** Clients of one Egress, and the part of a node agent that leads their flows to its gateways. */
 export class SteeredClients {
   readonly #names: readonly string[];
   readonly #records: readonly NonNullable<ReturnType<Registry["get"]>>[];
   readonly #gateways: () => readonly Gateway[];
-  readonly #onFollowed: (netns: string, config: ClientConfig) => void;
+  readonly #onFollowed: OnFollowed;
+  readonly #failed = Promise.withResolvers<never>();
   readonly #known = new Map<string, KnownClient>();
   readonly #steerer: Steerer;
 
   /** @param onFollowed is told of each client whose flows follow another configuration by now */
-  constructor(
-    count: number,
-    gateways: () => readonly Gateway[],
-    onFollowed: (netns: string, config: ClientConfig) => void,
-  ) {
+  constructor(count: number, gateways: () => readonly Gateway[], onFollowed: OnFollowed) {
     this.#names = clientNames(count);
     this.#records = this.#names.map((name) => ({
       ...{ network: "pods", containerId: name, netns: netnsPath(name), ifname: "eth0", addresses: [] },
@@ -52,17 +52,23 @@ export class SteeredClients {
         isOwner: () => true,
       },
       view: this.#view,
-      networks: { steer: (netns, config) => this.#steer(netns, config) },
+      networks: {
+        steer: (netns, config) =>
+          this.#steer(netns, config).catch((err: unknown) => {
+            this.#failed.reject(err);
+            throw err;
+          }),
+      },
       reapplier: { reapply: () => undefined, expectChanges: () => undefined },
       logger: createLogger({ name: "bench", level: "warn" }),
     });
   }
 
-  /** Makes the network namespaces of the clients and steers them while `work` goes on. */
+  /** Makes the network namespaces of the clients and steers them while `work` goes on. It fails where one cannot be steered. */
   async during(work: () => Promise<void>): Promise<void> {
     const ended = new AbortController();
     const running = this.#steerer.run(ended.signal);
-    await withPodNetworks(this.#names, work);
+    await withPodNetworks(this.#names, () => Promise.race([work(), this.#failed.promise]));
     ended.abort();
     await running;
   }
@@ -100,7 +106,8 @@ export class SteeredClients {
       before === undefined ? (await client.repair(config)).known : await client.steer(config, before);
     if (after === undefined) throw new Error(`nothing was done in ${netns}`);
     this.#known.set(netns, after);
-    this.#onFollowed(netns, config);
-    return after !== before;
+    const isChanged = after !== before;
+    this.#onFollowed(netns, config, isChanged);
+    return isChanged;
   }
 }

@@ -21,7 +21,8 @@ let allSteered = Promise.withResolvers<void>();
 const clients = new SteeredClients(
   count,
   () => gateways,
-  (netns, config) => {
+  (netns, config, isChanged) => {
+    if (!isChanged) throw new Error(`nothing was done in ${netns}`);
     configs.set(netns, config);
     followed.add(netns);
     if (followed.size === count) allSteered.resolve();
