@@ -21,7 +21,7 @@ const records = Array.from({ length: 9 }, (_, index) =>
 let folder: string;
 let registry: ClientRegistry;
 let steerer: Steerer;
-/** What is to be done a second later. */
+/** What is to be done three seconds later. */
 let later: (() => void)[];
 /** What happened. */
 let log: string[];
@@ -72,7 +72,7 @@ async function happened(count: number): Promise<string[]> {
   return log.splice(0).toSorted();
 }
 
-function aSecondLater(): void {
+function threeSecondsLater(): void {
   for (const callback of later.splice(0)) callback();
 }
 
@@ -87,7 +87,7 @@ test("all clients are steered before any is looked at; at once only those that c
   expect(log.slice(0, 9).toSorted()).toEqual(steerings(...all));
   expect(log.splice(0).slice(9).toSorted()).toEqual(looks(2, 3));
   expect(steerer.isIdle).toBe(false);
-  aSecondLater();
+  threeSecondsLater();
   expect(await happened(7)).toEqual(looks(0, 1, 4, 5, 6, 7, 8));
   expect(steerer.isIdle).toBe(true);
 });
@@ -98,13 +98,13 @@ test("what was changed, or may have been when it failed, is taken for nobody els
   expect(expected.toSorted()).toEqual(["sandbox-0", "sandbox-1", "sandbox-2"]);
 });
 
-test("a client that is steered again within that second is looked at once", async () => {
+test("a client that is steered again within that time is looked at once", async () => {
   steerer.steer(records.slice(0, 2));
   expect(await happened(2)).toEqual(steerings(0, 1));
   steerer.steer(records.slice(0, 1));
   expect(await happened(1)).toEqual(steerings(0));
   expect(later).toHaveLength(1);
-  aSecondLater();
+  threeSecondsLater();
   expect(await happened(2)).toEqual(looks(0, 1));
 });
 

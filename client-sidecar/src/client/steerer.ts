@@ -12,9 +12,9 @@ import type { ClientRegistry } from "./registry.ts";
 
 /**
  * How long a client that was steered waits for the look at it. Changes come in pairs, such as that of a gateway which is
- * suspect, and dead a second later: the second one is not to wait for a look.
+ * suspect, and dead a second later, or two where the node is busy: the second one is not to wait for a look.
  */
-const LOOK_AFTER_MS = 1_000;
+const LOOK_AFTER_MS = 3_000;
 
 /** Each waits for the kernel most of its time: a transaction of nft ends with a grace period. */
 const AT_ONCE = 16;
