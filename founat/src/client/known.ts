@@ -6,8 +6,8 @@ import type { Step } from "../kernel/step.ts";
 import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
 import { endFlows } from "./end-flows.ts";
 import { pinKey } from "./pins.ts";
-import { type ClientFacts, type ClientPlan, planClient } from "./plan.ts";
-import type { ClientPolicy } from "./policy.ts";
+import { type ClientFacts, type ClientPlan, planWays } from "./plan.ts";
+import type { Ways } from "./policy.ts";
 import { choicesOf, gatewaysOf } from "./tunnels.ts";
 
 /**
@@ -31,20 +31,15 @@ export class Known implements KnownClient {
   readonly #facts: ClientFacts;
   readonly #plan: ClientPlan;
   /** What flows follow. */
-  readonly #policy: ClientPolicy;
+  readonly #ways: Ways;
 
-  /** @param policy where flows follow another one than the plan's */
-  constructor(
-    config: ClientConfig,
-    facts: ClientFacts,
-    plan: ClientPlan,
-    policy: ClientPolicy = plan.policy,
-  ) {
+  /** @param ways where flows follow others than the plan's */
+  constructor(config: ClientConfig, facts: ClientFacts, plan: ClientPlan, ways: Ways = plan.policy) {
     const pins = new Map(plan.policy.pins.map(({ link, number }) => [pinKey(link), number]));
     this.#config = config;
     this.#facts = { ...facts, pins };
     this.#plan = plan;
-    this.#policy = policy;
+    this.#ways = { pins: ways.pins, choices: ways.choices };
   }
 
   markTo(address: string): number | undefined {
@@ -69,26 +64,28 @@ export class Known implements KnownClient {
     if (reached === undefined) return undefined;
     const plan = newcomers.size === 0 ? wanted : this.#planOf(reached);
     if (this.#newcomers(plan).size > 0) return undefined;
-    const { policy, links } = plan;
     const named = reached.egresses.flatMap(gatewayAddresses);
-    const kept = links.filter(({ remote }) => remote !== undefined && named.includes(remote)).map(linkName);
-    const steered = { ...policy, pins: policy.pins.filter(({ link }) => kept.includes(link)) };
-    if (isDeepStrictEqual(waysOf(steered), waysOf(this.#policy))) return { steps: [], known: this };
-    const gone = this.#policy.pins.filter(({ link }) => !kept.includes(link));
+    const kept = plan.links
+      .filter(({ remote }) => remote !== undefined && named.includes(remote))
+      .map(linkName);
+    const { choices } = plan;
+    const steered = { choices, pins: plan.pins.filter(({ link }) => kept.includes(link)) };
+    if (isDeepStrictEqual(steered, this.#ways)) return { steps: [], known: this };
+    const gone = this.#ways.pins.filter(({ link }) => !kept.includes(link));
     return {
-      steps: [guardSteering(steered, this.#policy), ...endFlows(gone)],
+      steps: [guardSteering(steered, this.#ways), ...endFlows(gone)],
       known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
   }
 
-  #planOf(config: ClientConfig): ClientPlan {
-    return planClient(withGatewaysOf(this.#config, config), this.#facts);
+  #planOf(config: ClientConfig) {
+    return planWays(this.#plan, withGatewaysOf(this.#config, config), this.#facts);
   }
 
   /** Addresses of gateways to which there is no tunnel yet. */
-  #newcomers({ policy, links }: ClientPlan): ReadonlySet<string> {
+  #newcomers({ pins, links }: ReturnType<typeof planWays>): ReadonlySet<string> {
     const known = new Set(this.#plan.policy.pins.map(({ link }) => link));
-    const missing = new Set(policy.pins.flatMap(({ link }) => (known.has(link) ? [] : [link])));
+    const missing = new Set(pins.flatMap(({ link }) => (known.has(link) ? [] : [link])));
     return new Set(links.flatMap((link) => (missing.has(linkName(link)) ? (link.remote ?? []) : [])));
   }
 }
@@ -154,8 +151,4 @@ function withGatewaysOf(former: ClientConfig, config: ClientConfig): ClientConfi
 
 function gatewayAddresses(egress: ClientEgress): string[] {
   return FAMILIES.flatMap((family) => gatewaysOf(family, egress));
-}
-
-function waysOf({ pins, choices }: ClientPolicy): Pick<ClientPolicy, "pins" | "choices"> {
-  return { pins, choices };
 }

@@ -4,7 +4,7 @@ import { linkName } from "../iproute/links.ts";
 import { renderSteps } from "../testing/golden.ts";
 import { clientChanges } from "./changes.ts";
 import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
-import { type ClientFacts, planClient } from "./plan.ts";
+import { type ClientFacts, planClient, planWays } from "./plan.ts";
 
 const NOTHING = {
   links: [],
@@ -164,4 +164,26 @@ describe("a list of gateways", () => {
       );
     });
   });
+});
+
+test("with other gateways flows go where a plan of these would lead them, whoever carries what", () => {
+  const [a, b]: ClientGateway[] = [
+    { ipv4: "10.244.2.1", ipv6: "fd00:244:2::1" },
+    { ipv4: "10.244.2.2", ipv6: "fd00:244:2::2" },
+  ];
+  const configWith = (...gateways: readonly ClientGateway[]): ClientConfig => ({
+    ...{ uplink: "eth0", clusterRanges: [] },
+    egresses: [
+      egress({ name: "internet/wide", destinations: ["0.0.0.0/0", "::/0"], gateways }),
+      egress({ name: "internet/narrow", destinations: ["192.0.2.0/24"], gateways: gateways.toReversed() }),
+      egress({ name: "internet/nothing", destinations: ["::/0"], gateways }),
+    ],
+  });
+  const known = { ...facts, pins: new Map([["fou4_77b09cc9", 7]]) };
+  const plan = planClient(configWith(a as ClientGateway), known);
+  for (const gateways of [[a, b], [b], [], [{ ...b, flows: "existing" }, a]] as ClientGateway[][]) {
+    const { links, policy } = planClient(configWith(...gateways), known);
+    const { pins, choices } = policy;
+    expect(planWays(plan, configWith(...gateways), known)).toEqual({ links, pins, choices });
+  }
 });

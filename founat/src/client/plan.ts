@@ -1,13 +1,13 @@
 import { type Addresses, FAMILIES, type Family } from "@egress-nat/addresses";
 import { FounatError } from "../error.ts";
 import type { Routing } from "../iproute/batch.ts";
-import { linkName, type Tunnels, tunnelLink } from "../iproute/links.ts";
+import { linkName, type TunnelLink, type Tunnels, tunnelLink } from "../iproute/links.ts";
 import { carriersOf, decide } from "../routing/coverage.ts";
 import { probeAddress } from "../routing/probe-addresses.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { markOfReplies } from "./mark.ts";
 import { type PinNumbers, pinRouting, pinsOf } from "./pins.ts";
-import { type ClientPolicy, choicesAmong, type FamilyCoverage, familyPolicy } from "./policy.ts";
+import { type ClientPolicy, choicesAmong, type FamilyCoverage, familyPolicy, type Ways } from "./policy.ts";
 import { clientRouting, type Probe } from "./routes.ts";
 import { clientSysctls, type Sysctl } from "./sysctls.ts";
 import { choicesOf, tunnelsOf, withLinked } from "./tunnels.ts";
@@ -37,6 +37,15 @@ export interface ClientPlan extends Routing, Tunnels {
   /** Those for which there are routes. */
   readonly probes: readonly Probe[];
   readonly sysctls: readonly Sysctl[];
+  /** Who carries anything, of families that have routes. It does not depend on gateways. */
+  readonly routed: readonly RoutedFamily[];
+}
+
+type RoutedFamily = Pick<FamilyCoverage, "family" | "carriers" | "local">;
+
+/** Where flows go, and the links that take them there. */
+interface PlannedWays extends Ways {
+  readonly links: readonly TunnelLink[];
 }
 
 /**
@@ -53,18 +62,12 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
     ({ family, carriers }) => carriers.size > 0 && facts.families.includes(family),
   );
   const probes = probesOf(config.egresses, routed);
-  const links = routed.flatMap(({ family, carriers, local }) =>
-    local === undefined
-      ? []
-      : tunnelsOf(family, carriers).map((key) => tunnelLink(key, port, facts.uplink, local)),
-  );
-  const pins = pinsOf(links, facts.pins, replies.mask);
+  const { links, pins, choices } = waysOf(routed, { port, replies }, facts);
   const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, replies }));
   const links4 = links.filter(({ family }) => family === "ipv4").map(linkName);
   return {
     policy: {
-      ...{ uplink: config.uplink, port, replies, pins },
-      choices: routed.flatMap(({ family, carriers }) => choicesAmong(family, carriers, pins)),
+      ...{ uplink: config.uplink, port, replies, pins, choices },
       families: { ipv4: familyPolicy("ipv4", coverage), ipv6: familyPolicy("ipv6", coverage) },
     },
     fouPorts: routed.flatMap(({ family, local }) => (local === undefined ? [] : [{ family, port }])),
@@ -76,7 +79,42 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
     rules: routing.flatMap(({ rules }) => rules),
     probes,
     sysctls: clientSysctls(config.uplink, links4, facts.needsAdvertisements),
+    routed,
   };
+}
+
+/**
+ * Where flows go with other gateways than those of a plan, all else of which stays as it is: who carries what takes longer to
+ * decide than all of this.
+ *
+ * @throws FounatError `invalid-config` when there are too many gateways
+ */
+export function planWays(
+  { routed, policy }: ClientPlan,
+  config: ClientConfig,
+  facts: ClientFacts,
+): PlannedWays {
+  const egresses = new Map(config.egresses.map((egress) => [egress.name, withLinked(egress, facts.pins)]));
+  const current = routed.map((family) => ({
+    ...family,
+    carriers: new Set([...family.carriers].map((carrier) => egresses.get(carrier.name) ?? carrier)),
+  }));
+  return waysOf(current, policy, facts);
+}
+
+function waysOf(
+  routed: readonly RoutedFamily[],
+  { port, replies }: Pick<ClientPolicy, "port" | "replies">,
+  facts: ClientFacts,
+): PlannedWays {
+  const links = routed.flatMap(({ family, carriers, local }) =>
+    local === undefined
+      ? []
+      : tunnelsOf(family, carriers).map((key) => tunnelLink(key, port, facts.uplink, local)),
+  );
+  const pins = pinsOf(links, facts.pins, replies.mask);
+  const choices = routed.flatMap(({ family, carriers }) => choicesAmong(family, carriers, pins));
+  return { links, pins, choices };
 }
 
 function coverageOf(

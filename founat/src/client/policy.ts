@@ -32,6 +32,9 @@ export interface ClientPolicy {
   readonly families: Readonly<Record<Family, FamilyPolicy>>;
 }
 
+/** Where flows go. */
+export type Ways = Pick<ClientPolicy, "pins" | "choices">;
+
 /** With which gateways flows begin that the routes lead to a link. */
 interface Choice {
   /** Name of the link. */

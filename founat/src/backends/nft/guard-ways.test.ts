@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import type { Pin } from "../../client/mark.ts";
-import type { ClientPolicy } from "../../client/policy.ts";
 import { verdicts, ways } from "./guard-ways.ts";
 
 const pin = (number: number): Pin => ({
@@ -14,10 +13,10 @@ test("two Egresses that share a gateway spread their flows each over its own gat
     { link: "fou4_1", pins: [one, two] },
     { link: "fou4_3", pins: [one, three] },
   ];
-  const policy: Pick<ClientPolicy, "pins" | "choices"> = { pins: [one, two, three], choices };
-  const chains = ways(policy as ClientPolicy);
+  const all = { pins: [one, two, three], choices };
+  const chains = ways(all);
   const waysOf = (link: string) => {
-    const { elements = [] } = verdicts(policy as ClientPolicy).find(({ name }) => name === "choices") ?? {};
+    const { elements = [] } = verdicts(all).find(({ name }) => name === "choices") ?? {};
     const name = elements.find((element) => element.startsWith(link))?.split("goto ")[1];
     return new RegExp(`chain ${name} \\{[^{]*\\{ ([^}]*) \\}`).exec(chains)?.[1];
   };

@@ -3,12 +3,12 @@
 import { createHash } from "node:crypto";
 import { FAMILIES, type Family } from "@egress-nat/addresses";
 import type { Pin } from "../../client/mark.ts";
-import type { ClientPolicy } from "../../client/policy.ts";
+import type { Ways } from "../../client/policy.ts";
 import { hex } from "../spelling.ts";
 import { chains, type NftSet, type NftTable, renderTable } from "./table.ts";
 
 /** Whose flows go where: what changes with the gateways is in these, and in a chain for each gateway. */
-export function verdicts({ pins, choices }: ClientPolicy): NftSet[] {
+export function verdicts({ pins, choices }: Ways): NftSet[] {
   const map = { kind: "map" } as const;
   const beginnings = choices.map(({ link, pins }) => `${link} : goto ${begin(pins)}`);
   return [
@@ -43,7 +43,7 @@ export function verdicts({ pins, choices }: ClientPolicy): NftSet[] {
 }
 
 /** Where all flows of a family begin; nothing where they do not begin alike. */
-function common(family: Family, choices: ClientPolicy["choices"]): string[] {
+function common(family: Family, choices: Ways["choices"]): string[] {
   const ofFamily = choices.filter(({ pins }) => pins.some((pin) => pin.family === family));
   const chains = new Set(ofFamily.map(({ pins }) => begin(pins)));
   return chains.size === 1 ? [...chains] : [];
@@ -61,8 +61,8 @@ function spreadName(pins: readonly Pin[]): string {
 }
 
 /** What sends a flow to a gateway. Rule 1860 leads the mark of a packet to the link. */
-export function ways(policy: ClientPolicy): string {
-  const { pins } = policy;
+export function ways(given: Ways): string {
+  const { pins } = given;
   const [mask = 0] = pins.map(({ mark }) => mark.mask);
   const set = (kind: "meta" | "ct", value: number) =>
     `${kind} mark set ${kind} mark and ${hex(~mask >>> 0)} or ${hex(value)}`;
@@ -81,11 +81,11 @@ export function ways(policy: ClientPolicy): string {
     }
   `,
   );
-  return [...ofGateways, spreads(policy)].join("");
+  return [...ofGateways, spreads(given)].join("");
 }
 
 /** For gateways that share the new flows. */
-function spreads({ choices }: ClientPolicy): string {
+function spreads({ choices }: Ways): string {
   const shared = choices.filter(({ pins }) => pins.length > 1);
   const byName = new Map(shared.map(({ pins }) => [spreadName(pins), pins]));
   return Array.from(byName, ([name, pins]) => {
@@ -101,17 +101,17 @@ function spreads({ choices }: ClientPolicy): string {
 }
 
 /**
- * One transaction that gives flows the ways of a policy, all else of which stays as it is. It fails where a gateway's
+ * One transaction that gives flows other ways, and leaves all else of the guard as it is. It fails where a gateway's
  * chains are not there.
  *
- * @param former the policy whose ways they have
+ * @param former the ways that they have
  */
 export function steeringScript(
   table: Pick<NftTable, "name" | "comment">,
-  policy: ClientPolicy,
-  former: ClientPolicy,
+  current: Ways,
+  former: Ways,
 ): string {
-  const [sets, shared] = [verdicts(policy), chains(spreads(policy))];
+  const [sets, shared] = [verdicts(current), chains(spreads(current))];
   const named = new Set(shared.map(({ name }) => name));
   const gone = chains(spreads(former)).filter(({ name }) => !named.has(name));
   return [

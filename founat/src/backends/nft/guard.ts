@@ -1,4 +1,4 @@
-import type { ClientPolicy } from "../../client/policy.ts";
+import type { ClientPolicy, Ways } from "../../client/policy.ts";
 import type { Changes } from "../../difference.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Command, Step } from "../../kernel/step.ts";
@@ -37,8 +37,8 @@ export function guardOf(policy: ClientPolicy) {
 }
 
 /** As {@link steeringScript}: without the rest of the guard, because all clients of a node wait for it. */
-export function guardSteering(policy: ClientPolicy, former: ClientPolicy): Step {
-  return nftScript(steeringScript(GUARD, policy, former));
+export function guardSteering(ways: Ways, former: Ways): Step {
+  return nftScript(steeringScript(GUARD, ways, former));
 }
 
 export function guardRemoval(state: GuardState): Step[] {
