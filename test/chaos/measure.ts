@@ -9,13 +9,10 @@ import { type Round, roundOf } from "./round.ts";
 import type { Scenario, Scene } from "./scene.ts";
 
 /**
- * Packets and clocks first, and pods before what starts others: where processors are emulated, the start of a container
- * takes all of one for seconds, and packets that the kernel has put off (ksoftirqd) would wait in line with it. Nobody's
- * node is as slow.
+ * Packets and clocks first: where processors are emulated, the start of a container takes all of one for seconds, and packets
+ * that the kernel has put off (ksoftirqd) would wait in line with it. Nobody's node is as slow.
  */
-const PRECEDENCE = `
-  for pid in $(pgrep "^(ksoftirqd|chaos-load)"); do chrt --all-tasks --fifo --pid 1 $pid; done
-  echo 10000 >/sys/fs/cgroup/kubepods/cpu.weight`;
+const PRECEDENCE = `for pid in $(pgrep "^(ksoftirqd|chaos-load)"); do chrt --all-tasks --fifo --pid 1 $pid; done`;
 
 /** Flows are opened all at once: a while later nodes are about their ordinary work. */
 const SETTLE_MS = 10_000;
