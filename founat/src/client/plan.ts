@@ -79,7 +79,8 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
     rules: routing.flatMap(({ rules }) => rules),
     probes,
     sysctls: clientSysctls(config.uplink, links4, facts.needsAdvertisements),
-    routed,
+    // Whoever keeps a plan is not to keep all decisions.
+    routed: routed.map(({ family, carriers, local }) => ({ family, carriers, local })),
   };
 }
 
