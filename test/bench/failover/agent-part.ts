@@ -4,7 +4,7 @@ import { beatBy, Heartbeats } from "@egress-nat/client-sidecar";
 import { type ClientConfig, HeartbeatProber, HeartbeatResponder } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { execa } from "execa";
-import { type Gateway, gatewayAt, SteeredClients } from "../native/steered-clients.ts";
+import { type Gateway, gatewayAt, NAT, SteeredClients } from "../native/steered-clients.ts";
 
 // `node main.js CLIENTS ROUNDS`: the part of a node agent that hears gateways and leads flows, so many clients for it, and
 // three gateways, one of which is killed in each round. Prints JSON. `node main.js gateway ADDRESS`: what answers for a
@@ -12,7 +12,6 @@ import { type Gateway, gatewayAt, SteeredClients } from "../native/steered-clien
 
 /** Any that is free: no other program is in this network namespace. */
 const PORT = 5556;
-const NAT = { namespace: "bench", name: "bench" };
 
 if (process.argv[2] === "gateway") await answerFor(process.argv[3] ?? "");
 else await measure(...(process.argv.slice(2).map(Number) as [number, number]));

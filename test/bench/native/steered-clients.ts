@@ -1,13 +1,14 @@
 import { Steerer, type SteererOptions } from "@egress-nat/client-sidecar";
 import type { ClientConfig, KnownClient } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
-import { clientIn, clientNames, netnsPath, withPodNetworks } from "./clients.ts";
+import { clientIn, clientInNetns, clientNames, netnsPath, withPodNetworks } from "./clients.ts";
 
 type Registry = SteererOptions["registry"];
 type View = SteererOptions["view"];
 export type Gateway = ReturnType<View["gateways"]>[number];
 
-const NAT = { namespace: "bench", name: "bench" };
+/** The Egress. */
+export const NAT = { namespace: "bench", name: "bench" };
 const SPEC = {
   ...{ destinations: ["0.0.0.0/0", "::/0"], excludedDestinations: [], originatingOnly: true },
   fouSourcePortAuto: false,
@@ -100,7 +101,7 @@ export class SteeredClients {
 
   /** Makes it a client the first time. */
   async #steer(netns: string, config: ClientConfig): Promise<boolean> {
-    const client = clientIn(this.#names.find((name) => netnsPath(name) === netns) ?? "");
+    const client = clientInNetns(netns);
     const before = this.#known.get(netns);
     const after =
       before === undefined ? (await client.repair(config)).known : await client.steer(config, before);
