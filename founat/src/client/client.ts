@@ -7,7 +7,7 @@ import { isNarrow } from "../routing/cidr.ts";
 import { clientChanges, clientCreation, clientRemoval } from "./changes.ts";
 import type { ClientConfig } from "./config.ts";
 import { Known, type KnownClient } from "./known.ts";
-import { planClient } from "./plan.ts";
+import { type ClientPlan, planClient } from "./plan.ts";
 import { probeGateway, probeTunnels, type SilentTunnel, type TunnelProbeOptions } from "./probe.ts";
 import { clientFacts, readClientState, readNetwork } from "./state.ts";
 
@@ -51,20 +51,23 @@ export class Client {
   async repair(config: ClientConfig): Promise<Repair> {
     const found = new Map<string, Difference>();
     const attempt = async () => {
-      const { differences, steps, localRoutes, known } = await this.#changes(config);
+      const { differences, steps, ...looked } = await this.#changes(config);
       for (const difference of differences) found.set(difference.text, difference);
       await this.#kernel.run(steps);
-      return { localRoutes, known };
+      return looked;
     };
-    const result = await attempt().catch((err: unknown) => {
-      // The kernel goes on between a look and a step: a router's route that was to be taken away may have run out.
-      if (!isFailedCommand(err)) throw err;
-      this.#logger.debug({ err }, "a step failed: looking again");
-      return attempt();
-    });
+    const look = () =>
+      attempt().catch((err: unknown) => {
+        // The kernel goes on between a look and a step: a router's route that was to be taken away may have run out.
+        if (!isFailedCommand(err)) throw err;
+        this.#logger.debug({ err }, "a step failed: looking again");
+        return attempt();
+      });
+    const first = await look();
+    const { localRoutes, known } = first.loosens ? await look() : first;
     const differences = [...found.values()];
     if (differences.length > 0) this.#logger.debug({ differences }, "client applied");
-    return { differences, ...result };
+    return { differences, localRoutes, known };
   }
 
   /**
@@ -151,7 +154,9 @@ export class Client {
     return true;
   }
 
-  async #changes(config: ClientConfig): Promise<Changes & Omit<Repair, "differences">> {
+  async #changes(
+    config: ClientConfig,
+  ): Promise<Changes & Omit<Repair, "differences"> & Pick<ClientPlan, "loosens">> {
     const state = await readClientState(this.#kernel, config);
     const facts = clientFacts(state, config.uplink);
     const plan = planClient(config, facts);
@@ -166,6 +171,7 @@ export class Client {
     const changes = clientChanges(plan, state, guard.changes(state.guard, listing));
     return {
       ...changes,
+      loosens: plan.loosens,
       localRoutes: wideOnes(facts.mainRoutes, config),
       known: new Known(config, facts, plan),
     };

@@ -24,7 +24,10 @@ function planFor({ carriers, clusterRanges, mainRoutes }: Situation): ClientPlan
   const uplink = { name: "eth0", mtu: 1500, addresses: { ipv4: "100.127.1.1" } };
   return planClient(
     { uplink: "eth0", egresses, clusterRanges },
-    { uplink, mainRoutes, forget: [], needsAdvertisements: false, families: FAMILIES, pins: new Map() },
+    {
+      ...{ uplink, mainRoutes, forget: [], needsAdvertisements: false, families: FAMILIES, pins: new Map() },
+      leads: { ipv4: [], ipv6: [] },
+    },
   );
 }
 

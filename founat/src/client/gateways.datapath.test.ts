@@ -14,6 +14,7 @@ import {
   inside,
   kernelOf,
   leaks,
+  refused,
 } from "../testing/topology.ts";
 import { Client } from "./client.ts";
 import type { ClientConfig, ClientGateway } from "./config.ts";
@@ -273,6 +274,27 @@ test("flows of containers in the pod stay as well, and are ended with their gate
   expect(await leaks()).toBe(0);
 });
 
+test("where one gateway is left no packet is marked any more, flows stay, and refusals count on", async () => {
+  const chains = "nft list table inet egress_nat_client | grep -c 'chain rerouted\\|chain via' || true";
+  const marks = async () => [await inside("client", chains), await refused("rejected")];
+  await use(first, second);
+  await ask("client", "udp", addressOf("internet", "ipv4"), { device: "eth0" });
+  expect(await marks()).toEqual(["5\n", 1]);
+  await use(first);
+  const flows = await liveFlows(async () => {
+    expect(await marks()).toEqual(["0\n", 1]);
+    await use(second, leaving(first));
+    expect(await newFlows()).toEqual(all("second"));
+    await use(leaving(first));
+    expect(await marks()).toEqual(["3\n", 1]);
+    await use(first);
+    expect(await marks()).toEqual(["0\n", 1]);
+  });
+  expect(flows).toEqual(ways.map((way) => ({ way, met: ["first"] })));
+  expect(await client.check(configured(first))).toEqual([]);
+  expect(await leaks()).toBe(0);
+});
+
 test("no flow is refused while routes still lead to a gateway that is gone", async () => {
   for (const commands of [0, 1, 2, 3]) {
     await client.remove();
@@ -281,6 +303,8 @@ test("no flow is refused while routes still lead to a gateway that is gone", asy
     const killed = new Client({ kernel: interruptedKernel(kernelOf("client"), commands), logger: silent });
     await expect(killed.apply(configured(second))).rejects.toThrow(Interrupted);
     expect(await newFlows(), `after ${commands} commands`).toEqual(all("second"));
+    await use(second);
+    expect(await client.check(configured(second))).toEqual([]);
   }
 });
 

@@ -39,7 +39,7 @@ export class Known implements KnownClient {
     this.#config = config;
     this.#facts = { ...facts, pins };
     this.#plan = plan;
-    this.#ways = { pins: ways.pins, choices: ways.choices };
+    this.#ways = { pins: ways.pins, choices: ways.choices, oneWay: plan.policy.oneWay };
   }
 
   markTo(address: string): number | undefined {
@@ -69,7 +69,7 @@ export class Known implements KnownClient {
       .filter(({ remote }) => remote !== undefined && named.includes(remote))
       .map(linkName);
     const { choices } = plan;
-    const steered = { choices, pins: plan.pins.filter(({ link }) => kept.includes(link)) };
+    const steered = { ...this.#ways, choices, pins: plan.pins.filter(({ link }) => kept.includes(link)) };
     if (isDeepStrictEqual(steered, this.#ways)) return { steps: [], known: this };
     const gone = this.#ways.pins.filter(({ link }) => !kept.includes(link));
     return {

@@ -25,6 +25,7 @@ const facts: ClientFacts = {
   needsAdvertisements: false,
   families: ["ipv4", "ipv6"],
   pins: new Map(),
+  leads: { ipv4: [], ipv6: [] },
 };
 
 function egress(changes: Partial<ClientEgress>): ClientEgress {
@@ -142,6 +143,23 @@ describe("a list of gateways", () => {
     expect(policy.choices).toEqual(
       ["fou4_cdf04098", "fou4_77b09cc9"].map((link) => ({ link, pins: [one, other] })),
     );
+  });
+
+  test.each<[string, string[], ClientGateway[], [oneWay: boolean, loosens: boolean]]>([
+    ["one, and no routes yet", [], [ipv4], [true, false]],
+    ["one of each family", [], [{ ...ipv4, ...ipv6 }], [true, false]],
+    ["one, to which the routes lead", ["fou4_cdf04098"], [ipv4], [true, false]],
+    ["one, to which they lead with another source port", ["fou4a_cdf04098"], [ipv4], [true, false]],
+    ["one, as long as they lead to another one", ["fou4_77b09cc9"], [ipv4], [false, true]],
+    ["one, as long as they lead to none", ["egress4"], [ipv4], [false, true]],
+    ["one, unless it only keeps its flows", ["egress4"], [{ ...ipv4, flows: "existing" }], [false, false]],
+    ["two of a family", [], [ipv4, { ipv4: "10.96.0.11" }], [false, false]],
+    ["none", ["egress4"], [], [true, false]],
+  ])("knows one way only with %s", (_, links, gateways, expected) => {
+    const [pins, leads] = [new Map([["fou4_cdf04098", 7]]), { ipv4: links, ipv6: [] }];
+    const config = { uplink: "eth0", egresses: [{ ...wide, gateways }], clusterRanges: [] };
+    const { policy, loosens } = planClient(config, { ...facts, pins, leads });
+    expect([policy.oneWay, loosens]).toEqual(expected);
   });
 
   describe("one of which only keeps its flows", () => {

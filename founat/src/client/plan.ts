@@ -5,8 +5,8 @@ import { linkName, type TunnelLink, type Tunnels, tunnelLink } from "../iproute/
 import { carriersOf, decide } from "../routing/coverage.ts";
 import { probeAddress } from "../routing/probe-addresses.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
-import { markOfReplies } from "./mark.ts";
-import { type PinNumbers, pinRouting, pinsOf } from "./pins.ts";
+import { markOfReplies, type Pin } from "./mark.ts";
+import { type PinNumbers, pinKey, pinRouting, pinsOf } from "./pins.ts";
 import { type ClientPolicy, choicesAmong, type FamilyCoverage, familyPolicy, type Ways } from "./policy.ts";
 import { clientRouting, type Probe } from "./routes.ts";
 import { clientSysctls, type Sysctl } from "./sysctls.ts";
@@ -25,6 +25,8 @@ export interface ClientFacts {
   readonly families: readonly Family[];
   /** Of links that there are, or have been. */
   readonly pins: PinNumbers;
+  /** Links that routes to destinations lead to. */
+  readonly leads: Readonly<Record<Family, readonly string[]>>;
 }
 
 /** All that a client's network namespace holds for its Egresses. */
@@ -37,6 +39,8 @@ export interface ClientPlan extends Routing, Tunnels {
   /** Those for which there are routes. */
   readonly probes: readonly Probe[];
   readonly sysctls: readonly Sysctl[];
+  /** Whether the guard is another one once the routes lead where this plan has them lead. */
+  readonly loosens: boolean;
   /** Who carries anything, of families that have routes. It does not depend on gateways. */
   readonly routed: readonly RoutedFamily[];
 }
@@ -44,7 +48,7 @@ export interface ClientPlan extends Routing, Tunnels {
 type RoutedFamily = Pick<FamilyCoverage, "family" | "carriers" | "local">;
 
 /** Where flows go, and the links that take them there. */
-interface PlannedWays extends Ways {
+interface PlannedWays extends Omit<Ways, "oneWay"> {
   readonly links: readonly TunnelLink[];
 }
 
@@ -63,11 +67,12 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
   );
   const probes = probesOf(config.egresses, routed);
   const { links, pins, choices } = waysOf(routed, { port, replies }, facts);
+  const oneWay = goOneWay(routed, pins, facts.leads);
   const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, replies }));
   const links4 = links.filter(({ family }) => family === "ipv4").map(linkName);
   return {
     policy: {
-      ...{ uplink: config.uplink, port, replies, pins, choices },
+      ...{ uplink: config.uplink, port, replies, pins, choices, oneWay },
       families: { ipv4: familyPolicy("ipv4", coverage), ipv6: familyPolicy("ipv6", coverage) },
     },
     fouPorts: routed.flatMap(({ family, local }) => (local === undefined ? [] : [{ family, port }])),
@@ -79,6 +84,7 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
     rules: routing.flatMap(({ rules }) => rules),
     probes,
     sysctls: clientSysctls(config.uplink, links4, facts.needsAdvertisements),
+    loosens: !oneWay && goOneWay(routed, pins, { ipv4: [], ipv6: [] }),
     // Whoever keeps a plan is not to keep all decisions.
     routed: routed.map(({ family, carriers, local }) => ({ family, carriers, local })),
   };
@@ -116,6 +122,24 @@ function waysOf(
   const pins = pinsOf(links, facts.pins, replies.mask);
   const choices = routed.flatMap(({ family, carriers }) => choicesAmong(family, carriers, pins));
   return { links, pins, choices };
+}
+
+/**
+ * Whether the routes of each family lead to one gateway only, or there is none that flows could have.
+ *
+ * @param leads links that they lead to until the plan's are there
+ */
+function goOneWay(
+  routed: readonly RoutedFamily[],
+  pins: readonly Pin[],
+  leads: ClientFacts["leads"],
+): boolean {
+  return routed.every(({ family, carriers }) => {
+    const [pin, ...others] = pins.filter((each) => each.family === family);
+    if (pin === undefined) return true;
+    const allLead = [...carriers].every((egress) => choicesOf(family, egress).length > 0);
+    return others.length === 0 && allLead && leads[family].every((link) => pinKey(link) === pinKey(pin.link));
+  });
 }
 
 function coverageOf(

@@ -29,11 +29,13 @@ export interface ClientPolicy {
   /** Where flows stay: a mark of each link to a gateway. */
   readonly pins: readonly Pin[];
   readonly choices: readonly Choice[];
+  /** Whether all flows go where the routes lead: there is no other link that any could have begun on. */
+  readonly oneWay: boolean;
   readonly families: Readonly<Record<Family, FamilyPolicy>>;
 }
 
 /** Where flows go. */
-export type Ways = Pick<ClientPolicy, "pins" | "choices">;
+export type Ways = Pick<ClientPolicy, "pins" | "choices" | "oneWay">;
 
 /** With which gateways flows begin that the routes lead to a link. */
 interface Choice {

@@ -3,7 +3,7 @@ import type { Routing } from "../iproute/batch.ts";
 import { linkName } from "../iproute/links.ts";
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
-import { MAIN_TABLE } from "../iproute/state.ts";
+import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
 import { PRIVATE_RANGES, prefixesOf } from "../routing/cidr.ts";
 import { normalizeCidrs, visitNested } from "../routing/nesting.ts";
 import type { ClientEgress } from "./config.ts";
@@ -31,6 +31,14 @@ export const CLIENT_TABLES: readonly number[] = [
   ...PIN_TABLES,
   ...Object.values(TUNNEL_TABLES).flatMap(({ routes, deadEnds }) => [routes, deadEnds]),
 ];
+
+/** Links that routes to destinations of one family lead to. */
+export function linksLedTo(family: Family, { routes }: NetworkState): string[] {
+  const tables: readonly number[] = [TUNNEL_TABLES.narrow.routes, TUNNEL_TABLES.wide.routes];
+  return routes.flatMap((route) =>
+    route.family === family && tables.includes(route.table) ? (route.device ?? []) : [],
+  );
+}
 
 /** A packet that asks whether a gateway is at the other end of a tunnel. */
 export interface Probe {

@@ -124,6 +124,13 @@ describe("the script", () => {
     expect(tableScript(table, state, { listing: listing() })).toMatch(/^flush table inet t\n/);
   });
 
+  test("adds a chain that is missing, and takes away one that is not wanted", () => {
+    const state = listing({ ...asWanted, chain: { name: "d" }, rule: { chain: "d" } });
+    const script = tableScript(table, state, { listing: undefined });
+    expect(script).toMatch(/^flush table inet t\n[^{]*delete chain inet t d\n/);
+    expect(script).toContain("chain c {");
+  });
+
   test.each(["table", "set", "chain"] as const)("replaces all where the %s is another one", (kind) => {
     const state = listing({ [kind]: { flags: ["other"] } });
     expect(tableScript(table, state, { listing: listing() })).toMatch(/^delete table inet t\n/);

@@ -71,8 +71,8 @@ export function creationScript(table: NftTable): string {
 }
 
 /**
- * Whether the kernel's table has the sets and chains of `table`, and no others. Chains that nothing but rules lead to may
- * come and go.
+ * Whether the kernel's table has the sets and chains of `table`, and no others. Chains may come
+ * and go.
  */
 export function hasLayout(table: NftTable, state: NftTableState, { listing }: TableComparison = {}): boolean {
   const isSame = (kind: "sets" | "chains", name: string) =>
@@ -81,9 +81,7 @@ export function hasLayout(table: NftTable, state: NftTableState, { listing }: Ta
     layoutDifference(state, listing) === undefined &&
     strangers(table, state).every(([object]) => object === "chain") &&
     table.sets.every(({ name }) => isSame("sets", name)) &&
-    table.chains.every(
-      ({ name, hook }) => isSame("chains", name) || (hook === undefined && !state.chains.has(name)),
-    )
+    table.chains.every(({ name }) => isSame("chains", name) || !state.chains.has(name))
   );
 }
 

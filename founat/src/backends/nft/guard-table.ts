@@ -26,7 +26,14 @@ export function guardTable(policy: ClientPolicy): NftTable {
     sets: [...FAMILIES.flatMap((family) => sets(family, policy)), ...verdicts(policy)],
     counters: REFUSAL_REASONS,
     chains: chains(
-      [refusals(policy.replies), ways(policy), departures(policy), openings(), arrivals(policy)].join(""),
+      [
+        refusals(policy.replies),
+        ways(policy),
+        departures(policy),
+        rerouted(policy),
+        openings(),
+        arrivals(policy),
+      ].join(""),
     ),
   };
 }
@@ -77,8 +84,11 @@ const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 
 // Outer packets by address and port together: a port alone would let anything out to it. Replies not by `ct direction
 // original ... reject`: a packet that conntrack finds invalid has no direction.
-function departures({ port, replies: { mask, value } }: ClientPolicy): string {
+function departures({ port, oneWay, replies: { mask } }: ClientPolicy): string {
   const [mark, none] = [`mark & ${hex(mask)}`, "0x0"];
+  const settled = oneWay ? `ct ${mark} vmap @kept` : `oifname . ct ${mark} vmap @pinned`;
+  // Where there is another link than that of the flow, it is for flows that have no gateway.
+  const elsewhere = oneWay ? "" : `ct ${mark} vmap @kept`;
   const foreign = perFamily(
     (ip, v) =>
       `ct state new ${ip} saddr @originating${v} fib saddr type != local socket transparent 0 ${counted("rejected")} drop`,
@@ -89,7 +99,7 @@ function departures({ port, replies: { mask, value } }: ClientPolicy): string {
       # replies of this host
       ct direction reply jump bypass
       # to the gateway that the flow began with
-      ct ${mark} vmap @kept
+      ${elsewhere}
       # from an address of somebody else, who would get the error and what it quotes
       ct ${mark} != ${none} fib saddr type != local ${counted("rejected")} drop
       # of a gateway that is gone
@@ -112,6 +122,38 @@ function departures({ port, replies: { mask, value } }: ClientPolicy): string {
       ct mark set ct mark and ${hex(~mask >>> 0)} ${counted("rejected")} reject with icmpx type host-unreachable
     }
 
+    # Another host's address takes no privilege in IPv6 (IPV6_FREEBIND): a program could make up the other side of an
+    # inbound flow, and answer it around the tunnel. Proxies that keep their clients' addresses have IP_TRANSPARENT.
+    chain loopback {
+      # from an address of somebody else
+      ${foreign}
+    }
+
+    # Fail closed, whatever the routes say. What most packets need comes first.
+    chain guard {
+      type route hook output priority filter; policy accept;
+      # to the gateway that the flow began with
+      oifgroup ${LINK_GROUP.peer} ${settled}
+      # outer packets to gateways
+      ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @outer${v} accept`)}
+      # into a tunnel all the same
+      oifgroup ${ANY_LINK} goto tunnel_output
+      # this host
+      oifname "lo" goto loopback
+      # replies to inbound flows
+      ct direction reply jump bypass
+      # to somebody who would send it on: where to, only its routing header says
+      meta nfproto ipv6 exthdr rt exists goto refuse
+      # around the tunnel: refused
+      ${perFamily((ip, v) => `${ip} daddr @guarded${v} goto refuse`)}
+    }
+  `;
+}
+
+/** For packets that the guard has marked. */
+function rerouted({ port, oneWay, replies: { mask, value } }: ClientPolicy): string {
+  if (oneWay) return "";
+  return `
     # Whatever is marked for a gateway was routed after the guard had seen it.
     chain rerouted {
       type filter hook postrouting priority filter; policy accept;
@@ -125,32 +167,6 @@ function departures({ port, replies: { mask, value } }: ClientPolicy): string {
       ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @outer${v} accept`)}
       # around the tunnel
       ${counted("rejected")} drop
-    }
-
-    # Another host's address takes no privilege in IPv6 (IPV6_FREEBIND): a program could make up the other side of an
-    # inbound flow, and answer it around the tunnel. Proxies that keep their clients' addresses have IP_TRANSPARENT.
-    chain loopback {
-      # from an address of somebody else
-      ${foreign}
-    }
-
-    # Fail closed, whatever the routes say. What most packets need comes first.
-    chain guard {
-      type route hook output priority filter; policy accept;
-      # to the gateway that the flow began with
-      oifgroup ${LINK_GROUP.peer} oifname . ct ${mark} vmap @pinned
-      # outer packets to gateways
-      ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @outer${v} accept`)}
-      # into a tunnel all the same
-      oifgroup ${ANY_LINK} goto tunnel_output
-      # this host
-      oifname "lo" goto loopback
-      # replies to inbound flows
-      ct direction reply jump bypass
-      # to somebody who would send it on: where to, only its routing header says
-      meta nfproto ipv6 exthdr rt exists goto refuse
-      # around the tunnel: refused
-      ${perFamily((ip, v) => `${ip} daddr @guarded${v} goto refuse`)}
     }
   `;
 }

@@ -8,19 +8,19 @@ import { hex } from "../spelling.ts";
 import { chains, type NftSet, type NftTable, renderTable } from "./table.ts";
 
 /** Whose flows go where: what changes with the gateways is in these, and in a chain for each gateway. */
-export function verdicts({ pins, choices }: Ways): NftSet[] {
+export function verdicts({ pins, choices, oneWay }: Ways): NftSet[] {
   const map = { kind: "map" } as const;
   const beginnings = choices.map(({ link, pins }) => `${link} : goto ${begin(pins)}`);
   return [
     {
       ...{ ...map, name: "pinned", type: "ifname . mark : verdict" },
       comment: "flows that the routes lead to the link that they began on",
-      elements: pins.map(({ link, mark }) => `${link} . ${mark.value} : accept`),
+      elements: oneWay ? [] : pins.map(({ link, mark }) => `${link} . ${mark.value} : accept`),
     },
     {
       ...{ ...map, name: "kept", type: "mark : verdict" },
-      comment: "flows that they lead to another one",
-      elements: pins.map(({ mark, number }) => `${mark.value} : goto via_${number}`),
+      comment: "flows that have begun",
+      elements: pins.map(({ mark, number }) => `${mark.value} : ${oneWay ? "accept" : `goto via_${number}`}`),
     },
     {
       ...{ ...map, name: "choices", type: "ifname : verdict" },
@@ -60,28 +60,34 @@ function spreadName(pins: readonly Pin[]): string {
   return `spread_${createHash("sha256").update(numbers).digest("hex").slice(0, 8)}`;
 }
 
-/** What sends a flow to a gateway. Rule 1860 leads the mark of a packet to the link. */
+/**
+ * What sends a flow to a gateway. Rule 1860 leads the mark of a packet to the link; where there is one way only, no packet
+ * is marked, because the routes lead there or nowhere.
+ */
 export function ways(given: Ways): string {
-  const { pins } = given;
+  const { pins, oneWay } = given;
   const [mask = 0] = pins.map(({ mark }) => mark.mask);
   const set = (kind: "meta" | "ct", value: number) =>
     `${kind} mark set ${kind} mark and ${hex(~mask >>> 0)} or ${hex(value)}`;
-  const ofGateways = pins.map(
+  const led = pins.map(
     ({ number, mark: { value } }) => `
     # To a gateway, whatever its routes say.
     chain via_${number} {
       # by its mark
       ${set("meta", value)} accept
     }
-
+  `,
+  );
+  const begun = pins.map(
+    ({ number, mark: { value } }) => `
     # A flow begins with a gateway, and stays.
     chain take_${number} {
       # with its mark
-      ${set("ct", value)} goto via_${number}
+      ${set("ct", value)} ${oneWay ? "accept" : `goto via_${number}`}
     }
   `,
   );
-  return [...ofGateways, spreads(given)].join("");
+  return [...(oneWay ? [] : led), ...begun, spreads(given)].join("");
 }
 
 /** For gateways that share the new flows. */
