@@ -14,7 +14,9 @@ import {
   inside,
   kernelOf,
   leaks,
+  listen,
   refused,
+  seenBy,
 } from "../testing/topology.ts";
 import { Client } from "./client.ts";
 import type { ClientConfig, ClientGateway } from "./config.ts";
@@ -293,6 +295,21 @@ test("where one gateway is left no packet is marked any more, flows stay, and re
   expect(flows).toEqual(ways.map((way) => ({ way, met: ["first"] })));
   expect(await client.check(configured(first))).toEqual([]);
   expect(await leaks()).toBe(0);
+});
+
+test("what the pod leads to a proxy of its own gets there, with one gateway and with several", async () => {
+  await inside(
+    "client",
+    `nft 'add table ip mesh; add chain ip mesh o { type nat hook output priority -100; }
+     add rule ip mesh o udp dport 9000 redirect to :15053'`,
+  );
+  await listen("client", 15053, { address: "0.0.0.0" });
+  for (const [index, gateways] of [[first], [first, second]].entries()) {
+    await use(...gateways);
+    await ask("client", "udp", addressOf("internet", "ipv4"), { timeout: 2 });
+    expect(await seenBy("client", 15053)).toHaveLength(index + 1);
+  }
+  await inside("client", "nft delete table ip mesh");
 });
 
 test("no flow is refused while routes still lead to a gateway that is gone", async () => {

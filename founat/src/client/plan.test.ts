@@ -25,7 +25,7 @@ const facts: ClientFacts = {
   needsAdvertisements: false,
   families: ["ipv4", "ipv6"],
   pins: new Map(),
-  leads: { ipv4: [], ipv6: [] },
+  ways: { ipv4: [], ipv6: [] },
 };
 
 function egress(changes: Partial<ClientEgress>): ClientEgress {
@@ -146,19 +146,24 @@ describe("a list of gateways", () => {
   });
 
   test.each<[string, string[], ClientGateway[], [oneWay: boolean, loosens: boolean]]>([
-    ["one, and no routes yet", [], [ipv4], [true, false]],
+    ["one, and nothing is there yet", [], [ipv4], [true, false]],
     ["one of each family", [], [{ ...ipv4, ...ipv6 }], [true, false]],
-    ["one, to which the routes lead", ["fou4_cdf04098"], [ipv4], [true, false]],
-    ["one, to which they lead with another source port", ["fou4a_cdf04098"], [ipv4], [true, false]],
-    ["one, as long as they lead to another one", ["fou4_77b09cc9"], [ipv4], [false, true]],
-    ["one, as long as they lead to none", ["egress4"], [ipv4], [false, true]],
+    ["one, as it is there", ["fou4_cdf04098"], [ipv4], [true, false]],
+    ["one, as it is there with another source port", ["fou4a_cdf04098"], [ipv4], [true, false]],
+    [
+      "one, as long as there is a link to another one",
+      ["fou4_cdf04098", "fou4_77b09cc9"],
+      [ipv4],
+      [false, true],
+    ],
+    ["one, as long as routes lead to none", ["egress4"], [ipv4], [false, true]],
     ["one, unless it only keeps its flows", ["egress4"], [{ ...ipv4, flows: "existing" }], [false, false]],
     ["two of a family", [], [ipv4, { ipv4: "10.96.0.11" }], [false, false]],
     ["none", ["egress4"], [], [true, false]],
   ])("knows one way only with %s", (_, links, gateways, expected) => {
-    const [pins, leads] = [new Map([["fou4_cdf04098", 7]]), { ipv4: links, ipv6: [] }];
+    const [pins, former] = [new Map([["fou4_cdf04098", 7]]), { ipv4: links, ipv6: [] }];
     const config = { uplink: "eth0", egresses: [{ ...wide, gateways }], clusterRanges: [] };
-    const { policy, loosens } = planClient(config, { ...facts, pins, leads });
+    const { policy, loosens } = planClient(config, { ...facts, pins, ways: former });
     expect([policy.oneWay, loosens]).toEqual(expected);
   });
 

@@ -25,8 +25,8 @@ export interface ClientFacts {
   readonly families: readonly Family[];
   /** Of links that there are, or have been. */
   readonly pins: PinNumbers;
-  /** Links that routes to destinations lead to. */
-  readonly leads: Readonly<Record<Family, readonly string[]>>;
+  /** By which flows may go: links to gateways, and those that routes to destinations lead to. */
+  readonly ways: Readonly<Record<Family, readonly string[]>>;
 }
 
 /** All that a client's network namespace holds for its Egresses. */
@@ -67,7 +67,7 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
   );
   const probes = probesOf(config.egresses, routed);
   const { links, pins, choices } = waysOf(routed, { port, replies }, facts);
-  const oneWay = goOneWay(routed, pins, facts.leads);
+  const oneWay = goOneWay(routed, pins, facts.ways);
   const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, replies }));
   const links4 = links.filter(({ family }) => family === "ipv4").map(linkName);
   return {
@@ -125,20 +125,22 @@ function waysOf(
 }
 
 /**
- * Whether the routes of each family lead to one gateway only, or there is none that flows could have.
+ * Whether flows of each family go to one gateway only, or there is none that they could have.
  *
- * @param leads links that they lead to until the plan's are there
+ * @param former ways that there are until the plan's take over
  */
 function goOneWay(
   routed: readonly RoutedFamily[],
   pins: readonly Pin[],
-  leads: ClientFacts["leads"],
+  former: ClientFacts["ways"],
 ): boolean {
   return routed.every(({ family, carriers }) => {
     const [pin, ...others] = pins.filter((each) => each.family === family);
     if (pin === undefined) return true;
     const allLead = [...carriers].every((egress) => choicesOf(family, egress).length > 0);
-    return others.length === 0 && allLead && leads[family].every((link) => pinKey(link) === pinKey(pin.link));
+    return (
+      others.length === 0 && allLead && former[family].every((link) => pinKey(link) === pinKey(pin.link))
+    );
   });
 }
 

@@ -1,6 +1,6 @@
 import { ADDRESS_BITS, type Family, formatCidr } from "@egress-nat/addresses";
 import type { Routing } from "../iproute/batch.ts";
-import { linkName } from "../iproute/links.ts";
+import { isLinkName, isPeerLinkName, linkName } from "../iproute/links.ts";
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
@@ -32,12 +32,14 @@ export const CLIENT_TABLES: readonly number[] = [
   ...Object.values(TUNNEL_TABLES).flatMap(({ routes, deadEnds }) => [routes, deadEnds]),
 ];
 
-/** Links that routes to destinations of one family lead to. */
-export function linksLedTo(family: Family, { routes }: NetworkState): string[] {
+/** Names of links of one family by which flows may go: those to gateways, and those that routes to destinations lead to. */
+export function waysThere(family: Family, { links, routes }: NetworkState): string[] {
   const tables: readonly number[] = [TUNNEL_TABLES.narrow.routes, TUNNEL_TABLES.wide.routes];
-  return routes.flatMap((route) =>
+  const toGateways = links.flatMap(({ name }) => (isPeerLinkName(family, name) ? name : []));
+  const routed = routes.flatMap((route) =>
     route.family === family && tables.includes(route.table) ? (route.device ?? []) : [],
   );
+  return [...new Set([...toGateways, ...routed.filter(isLinkName)])];
 }
 
 /** A packet that asks whether a gateway is at the other end of a tunnel. */

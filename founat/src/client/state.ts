@@ -9,7 +9,7 @@ import { type Kernel, parseSysctls } from "../kernel/kernel.ts";
 import type { ClientConfig } from "./config.ts";
 import { pinNumbers } from "./pins.ts";
 import type { ClientFacts } from "./plan.ts";
-import { linksLedTo } from "./routes.ts";
+import { waysThere } from "./routes.ts";
 import { familiesOf, relevantSysctls, sysctlsOfSome } from "./sysctls.ts";
 
 /** What the kernel holds of one client. */
@@ -70,6 +70,6 @@ export function clientFacts(state: Omit<ClientState, "guard">, uplink: string): 
     needsAdvertisements: given.length > 0 && given.every(isAdvertised),
     families: familiesOf(state.sysctls),
     pins: pinNumbers(state),
-    leads: { ipv4: linksLedTo("ipv4", state), ipv6: linksLedTo("ipv6", state) },
+    ways: { ipv4: waysThere("ipv4", state), ipv6: waysThere("ipv6", state) },
   };
 }

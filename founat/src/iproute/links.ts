@@ -81,6 +81,11 @@ export function isLinkName(name: string): boolean {
   return /^(fou[46]a?(_[0-9a-f]{8})?|egress[46])$/.test(name);
 }
 
+/** Whether it is one of a link to one peer. */
+export function isPeerLinkName(family: Family, name: string): boolean {
+  return isLinkName(name) && name.startsWith(family === "ipv4" ? "fou4" : "fou6") && name.includes("_");
+}
+
 /**
  * The tunnel links that plans need. The uplink's MTU minus the headers is set and not left to the kernel, whose
  * default knows nothing of the uplink. Where that is less than the family's least MTU, outer packets are fragmented.

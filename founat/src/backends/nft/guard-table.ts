@@ -163,6 +163,8 @@ function rerouted({ port, oneWay, replies: { mask, value } }: ClientPolicy): str
       meta mark & ${hex(mask)} { 0x0, ${hex(value)} } accept
       # through a tunnel
       oifgroup ${ANY_LINK} accept
+      # to this host, by NAT of its own
+      oifname "lo" accept
       # outer packets to gateways
       ${perFamily((ip, v) => `udp dport ${port} ${ip} daddr @outer${v} accept`)}
       # around the tunnel
