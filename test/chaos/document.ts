@@ -76,7 +76,7 @@ function section({ commit, machine, setup, reports }: Measurement): string {
     `## ${names.join(", ")}\n`,
     `${setup}. Commit ${commit}, on ${machine}.\n`,
     summaries.join(""),
-    markdownTable([HEADER, ...reports.map(figuresOf)]),
+    markdownTable([HEADER, ...figuresOf(reports)]),
     ...(verdicts.length === 0
       ? []
       : [

@@ -77,12 +77,19 @@ async function measure(names: readonly string[], options: Options): Promise<Meas
 async function reportOn(ground: Ground, name: string, { flows, rounds }: Options): Promise<Report> {
   const scenario = SCENARIOS[name] as Scenario;
   const measured: Round[] = [];
-  for (let round = 1; round <= rounds; round += 1) {
-    progress(`${name}, ${ground.selection} selection: round ${round} of ${rounds}`);
-    measured.push(await measureRound(ground, scenario, flows));
-  }
   const { summary, expected } = scenario;
-  return { chaos: name, summary, selection: ground.selection, expected, rounds: measured };
+  const report: Report = { chaos: name, summary, selection: ground.selection, expected, rounds: measured };
+  try {
+    for (let round = 1; round <= rounds; round += 1) {
+      progress(`${name}, ${ground.selection} selection: round ${round} of ${rounds}`);
+      measured.push(await measureRound(ground, scenario, flows));
+    }
+  } catch (err) {
+    progress(`${name} is broken off: ${String(err)}`);
+    const [firstLine = ""] = String(err).split("\n");
+    return { ...report, brokenOff: firstLine };
+  }
+  return report;
 }
 
 await runCommand(program);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { milliseconds, ReportJson, reportJson, worstOf } from "../bench/report.ts";
 import { sloText } from "./document.ts";
-import { formatMeasurement, isAllKept, Measurement } from "./report.ts";
+import { formatMeasurement, isAllKept, Measurement, type Report } from "./report.ts";
 import type { Round } from "./round.ts";
 
 const round = (about: Partial<Round>): Round => ({
@@ -67,6 +67,20 @@ test("people read what became of flows, and what Agent selection has kept", () =
     kill-gateway  slowest reset, ms             1200  at most 1500: kept
     kill-gateway  packets leaked                0     at most 0: kept"
   `);
+});
+
+test("a scenario that is broken off is missed, and its other rounds count", () => {
+  const [death] = good.reports;
+  const broken = measurement(
+    { ...DEATH, selection: "Service", rounds: [], brokenOff: "no cluster" },
+    death as Report,
+  );
+  expect(isAllKept(good)).toBe(true);
+  expect(isAllKept(broken)).toBe(false);
+  expect(formatMeasurement(broken)).toMatch(
+    /^kill-gateway +rounds broken off: no cluster +1 +at most 0: MISSED$/m,
+  );
+  expect(sloText([Measurement.parse(broken)])).toContain("rounds broken off: no cluster");
 });
 
 test.each([

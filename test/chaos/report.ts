@@ -1,6 +1,6 @@
 import { aligned } from "@egress-nat/tools/system/table";
 import { z } from "zod";
-import { downtimeQuantile, Expected, isKept, verdicts } from "./expected.ts";
+import { downtimeQuantile, Expected, isKept, type Verdict, verdicts } from "./expected.ts";
 import { Round } from "./round.ts";
 
 /** What a scenario came to, with one selection. */
@@ -10,7 +10,9 @@ export const Report = z.object({
   summary: z.string(),
   selection: z.enum(["Agent", "Service"]),
   expected: Expected,
-  rounds: z.array(Round).min(1),
+  rounds: z.array(Round),
+  /** Why it went no further: the other scenarios were measured all the same. */
+  brokenOff: z.string().optional(),
 });
 export type Report = z.infer<typeof Report>;
 
@@ -23,9 +25,11 @@ export const Measurement = z.object({
 });
 export type Measurement = z.infer<typeof Measurement>;
 
-/** Service selection has nothing to keep: its figures say what it is. */
-export function verdictsOf({ selection, expected, rounds }: Report) {
-  return selection === "Agent" ? verdicts(expected, rounds) : [];
+/** Service selection has nothing to keep but to be measured: its figures say what it is. */
+export function verdictsOf({ selection, expected, rounds, brokenOff }: Report): Verdict[] {
+  const kept = selection === "Agent" && rounds.length > 0 ? verdicts(expected, rounds) : [];
+  if (brokenOff === undefined) return kept;
+  return [...kept, { name: `rounds broken off: ${brokenOff}`, value: 1, atMost: 0 }];
 }
 
 export function isAllKept({ reports }: Measurement): boolean {
@@ -38,8 +42,12 @@ export const HEADER = [
   ...["of others", "slowest reset", "failed new", "leaked", "longest gap", "longest stall"],
 ];
 
-/** Figures of a report: counts are sums over its rounds, times are milliseconds. */
-export function figuresOf({ chaos, selection, rounds }: Report): string[] {
+/** Figures of reports: counts are sums over their rounds, times are milliseconds. */
+export function figuresOf(reports: readonly Report[]): string[][] {
+  return reports.filter(({ rounds }) => rounds.length > 0).map(figures);
+}
+
+function figures({ chaos, selection, rounds }: Report): string[] {
   const total = (count: (round: Round) => number) => rounds.reduce((sum, round) => sum + count(round), 0);
   const longest = (time: (round: Round) => number) => Math.max(...rounds.map(time));
   const resets = rounds.flatMap(({ slowestResetMs = [] }) => slowestResetMs);
@@ -78,7 +86,7 @@ export function formatMeasurement({ setup, machine, commit, reports }: Measureme
     setup,
     `${machine}; commit ${commit}; times are milliseconds`,
     "",
-    ...aligned([HEADER, ...reports.map(figuresOf)]),
+    ...aligned([HEADER, ...figuresOf(reports)]),
     ...(before.length === 0 ? [] : ["", ...before]),
     ...(lines.length === 0 ? [] : ["", ...aligned(lines)]),
   ].join("\n");
