@@ -1,4 +1,4 @@
-/** Where scenarios take place: a cluster of three nodes, an Egress with three gateways, and clients on two of the nodes. */
+/** Where scenarios take place: an Egress with a gateway for each node of a cluster, and clients on all nodes but the last. */
 
 import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
@@ -18,7 +18,6 @@ import { podsOf, type RunningPod } from "./pods.ts";
 const CLUSTER = "chaos";
 export const NAMESPACE = "chaos";
 const CLIENT_LABEL = "chaos/client";
-export const REPLICAS = 3;
 /** Longer than any scenario: what a drain breaks after its time is over is not what is measured. */
 const DRAIN_SECONDS = 1_800;
 const PATIENCE_MS = 600_000;
@@ -41,38 +40,44 @@ export function withChaosCluster<T>(work: (cluster: Cluster, kubectl: Kubectl) =
   progress("a cluster of three nodes comes up, with the chart installed");
   const up = () => upOwned(CLUSTER, 3);
   return withClusterOf(CLUSTER, up, async (cluster, kubectl) => {
-    await cluster.loadImages([await loadImage()]);
-    const { internet, folder } = cluster.plan;
-    const server = await BackgroundProcess.start({
-      name: "chaos-serve",
-      folder,
-      lifetime: "owner",
-      netns: netnsPath(internet.netns),
-      command: [await loadProgram(), "serve", internet.wide.ipv4, internet.wide.ipv6],
-    });
-    await waitUntil(async () => (await server.log()).includes("ready"), {
-      what: "the server of the load",
-      timeoutMs: 10_000,
-      explain: () => server.failure("is not ready").message,
-    });
-    await kubectl.apply(namespace(NAMESPACE));
+    await prepare(cluster, kubectl);
     return work(cluster, kubectl);
   });
 }
 
-/** Makes an Egress and its clients, and takes them away again. */
-export async function withGround<T>(
-  cluster: Cluster,
-  kubectl: Kubectl,
-  selection: Selection,
-  work: (ground: Ground) => Promise<T>,
-): Promise<T> {
-  progress(`${selection} selection: ${REPLICAS} gateways and their clients start`);
+/** Gives a cluster what loads need, which goes with it: their image, their server, and a namespace. */
+export async function prepare(cluster: Cluster, kubectl: Kubectl): Promise<void> {
+  await cluster.loadImages([await loadImage()]);
+  const { internet, folder } = cluster.plan;
+  const server = await BackgroundProcess.start({
+    name: "chaos-serve",
+    folder,
+    lifetime: "owner",
+    netns: netnsPath(internet.netns),
+    command: [await loadProgram(), "serve", internet.wide.ipv4, internet.wide.ipv6],
+  });
+  await waitUntil(async () => (await server.log()).includes("ready"), {
+    what: "the server of the load",
+    timeoutMs: 10_000,
+    explain: () => server.failure("is not ready").message,
+  });
+  await kubectl.apply(namespace(NAMESPACE));
+}
+
+/** How many gateways there are, as long as a scenario does not change that. */
+export function replicasIn(cluster: Cluster): number {
+  return cluster.nodes.length;
+}
+
+/** Makes an Egress and its clients. */
+export async function makeGround(cluster: Cluster, kubectl: Kubectl, selection: Selection): Promise<Ground> {
+  const replicas = replicasIn(cluster);
+  progress(`${selection} selection: ${replicas} gateways and their clients start`);
   const name: EgressName = { namespace: NAMESPACE, name: selection.toLowerCase() };
   const { wide } = cluster.plan.internet;
   const object = egress(name, {
     destinations: ["0.0.0.0/0", "::/0"],
-    replicas: REPLICAS,
+    replicas,
     gatewaySelection: selection,
     // The flows of each client have all gateways. With Service selection they do if their source ports differ.
     sessionAffinity: "None",
@@ -99,15 +104,18 @@ export async function withGround<T>(
   await kubectl.apply(...pods);
   const selector = `${CLIENT_LABEL}=${name.name}`;
   await kubectl.wait(["pods", "-n", NAMESPACE, "-l", selector], "condition=Ready", PATIENCE_MS);
-  const ground: Ground = {
+  return {
     ...{ cluster, kubectl, selection, egress: name },
     clients: await podsOf(kubectl, NAMESPACE, selector),
   };
-  const result = await work(ground);
-  await kubectl.delete(pods);
-  await kubectl.delete([object], { wait: false });
+}
+
+/** Takes it away again. */
+export async function removeGround(ground: Ground): Promise<void> {
+  const { kubectl, egress, clients } = ground;
+  await kubectl.run(["delete", "pods", "-n", NAMESPACE, ...clients.map(({ name }) => name)]);
+  await kubectl.run(["delete", "egress", egress.name, "-n", egress.namespace, "--wait=false"]);
   await end(ground, await gatewaysOf(ground));
-  return result;
 }
 
 /** The gateways, terminating ones as well. */
@@ -141,7 +149,8 @@ export async function untilWhole(ground: Ground): Promise<RunningPod> {
         ...(remaining.every(({ isReady }) => isReady) ? remaining.filter(isDouble) : []),
       ];
       await end(ground, surplus);
-      const isWhole = surplus.length === 0 && remaining.filter(({ isReady }) => isReady).length === REPLICAS;
+      const isWhole =
+        surplus.length === 0 && remaining.filter(({ isReady }) => isReady).length === replicasIn(cluster);
       return isWhole && remaining.find(({ node }) => node === cluster.nodes.at(-1)?.name);
     },
     { what: "a ready gateway on each node", timeoutMs: PATIENCE_MS, intervalMs: 2_000 },

@@ -5,7 +5,7 @@ import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { RELEASE } from "../bed/workload/chart.ts";
 import type { Kubectl } from "../bed/workload/kubectl.ts";
 import { processesOf, programOf } from "../bed/workload/pod-processes.ts";
-import { gatewaysOf, REPLICAS } from "./ground.ts";
+import { gatewaysOf, replicasIn } from "./ground.ts";
 import { podsOf, type RunningPod } from "./pods.ts";
 import type { Scene } from "./scene.ts";
 
@@ -40,13 +40,18 @@ export async function drain({ ground, node }: Scene): Promise<void> {
   try {
     await ground.kubectl.run(["drain", node.name, ...flags]);
   } catch (error) {
-    if (!String(error).includes("global timeout reached")) throw error;
+    // It says the one or the other, by what it waits for when its time is over.
+    if (!/global timeout reached|context deadline exceeded/.test(String(error))) throw error;
   }
 }
 
 /** Waits until all gateways are others. */
 export function untilReplaced(scene: Scene, former: readonly string[]): Promise<void> {
-  return untilGateways(scene, REPLICAS, ({ name, isReady }) => isReady && !former.includes(name));
+  return untilGateways(
+    scene,
+    replicasIn(scene.ground.cluster),
+    ({ name, isReady }) => isReady && !former.includes(name),
+  );
 }
 
 export async function killGateway({ victim, node, mark }: Scene): Promise<void> {

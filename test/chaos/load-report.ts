@@ -41,8 +41,10 @@ export interface LoadOptions {
   /** TCP flows to each target: those that ask all the time, and those that ask every 90 s. */
   readonly busy: number;
   readonly idle: number;
+  /** New TCP connections to each target per second. */
+  readonly rate: number;
 }
 
-export function loadArguments({ targets, busy, idle }: LoadOptions): string[] {
-  return ["load", `-targets=${targets.join(",")}`, `-busy=${busy}`, `-idle=${idle}`];
+export function loadArguments({ targets, busy, idle, rate }: LoadOptions): string[] {
+  return ["load", `-targets=${targets.join(",")}`, `-busy=${busy}`, `-idle=${idle}`, `-rate=${rate}`];
 }

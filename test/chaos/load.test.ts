@@ -33,7 +33,7 @@ async function end(child: ChildProcess): Promise<void> {
 /** Runs the load against a server on this machine, and does something between the mark and the end. */
 async function reportAfter(act: (server: ChildProcess) => Promise<void>): Promise<LoadReport> {
   const server = await startServer();
-  const load = spawn(program, loadArguments({ targets: ADDRESSES, busy: 1, idle: 1 }));
+  const load = spawn(program, loadArguments({ targets: ADDRESSES, busy: 1, idle: 1, rate: 10 }));
   running.push(load);
   const lines = createInterface({ input: load.stdout })[Symbol.asyncIterator]();
   const next = async () => String((await lines.next()).value);

@@ -2,16 +2,15 @@ import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { commitOfCheckout, describeNodes } from "../bench/origin.ts";
 import { progress } from "../bench/progress.ts";
-import { type Ground, type Selection, withChaosCluster, withGround } from "./ground.ts";
-import { measureRound } from "./measure.ts";
+import { type Ground, makeGround, removeGround, type Selection, withChaosCluster } from "./ground.ts";
+import { type Load, measureRound } from "./measure.ts";
 import { formatMeasurement, isAllKept, type Measurement, type Report } from "./report.ts";
 import type { Round } from "./round.ts";
 import { SCENARIOS } from "./scenarios.ts";
 import type { Scenario } from "./scene.ts";
 
 // npm run chaos -- NAME... [--json]: what becomes of flows while gateways, nodes and programs come to harm.
-interface Options {
-  readonly flows: number;
+interface Options extends Load {
   readonly rounds: number;
   readonly selection: Selection | "both";
   readonly json?: boolean;
@@ -30,6 +29,12 @@ const program = new Command("npm run chaos --")
     "TCP flows that stay open, half of them idle for 90 s at a time",
     positiveInteger,
     200,
+  )
+  .option(
+    "--rate <count>",
+    "new TCP connections per second from each client to each of 2 addresses",
+    positiveInteger,
+    10,
   )
   .option("--rounds <count>", "how many times to do it", positiveInteger, 1)
   .addOption(
@@ -58,23 +63,23 @@ function positiveInteger(text: string): number {
 }
 
 async function measure(names: readonly string[], options: Options): Promise<Measurement> {
-  const { flows, selection } = options;
+  const { flows, rate, selection } = options;
   const [commit, machine] = await Promise.all([commitOfCheckout(), describeNodes()]);
   const reports: Report[] = [];
   await withChaosCluster(async (cluster, kubectl) => {
     for (const each of SELECTIONS[selection]) {
-      await withGround(cluster, kubectl, each, async (ground) => {
-        for (const name of names) reports.push(await reportOn(ground, name, options));
-      });
+      const ground = await makeGround(cluster, kubectl, each);
+      for (const name of names) reports.push(await reportOn(ground, name, options));
+      await removeGround(ground);
     }
   });
   const setup =
     `3 nodes, a gateway on each, sessionAffinity None; clients on 2 nodes, with ${flows} TCP flows and 4 UDP flows together, ` +
-    "IPv4 and IPv6, and 10 new connections per second from each to each of 2 addresses";
+    `IPv4 and IPv6, and ${rate} new connections per second from each to each of 2 addresses`;
   return { commit, machine, setup, reports };
 }
 
-async function reportOn(ground: Ground, name: string, { flows, rounds }: Options): Promise<Report> {
+async function reportOn(ground: Ground, name: string, { rounds, ...load }: Options): Promise<Report> {
   const scenario = SCENARIOS[name] as Scenario;
   const measured: Round[] = [];
   const { summary, expected } = scenario;
@@ -82,7 +87,7 @@ async function reportOn(ground: Ground, name: string, { flows, rounds }: Options
   try {
     for (let round = 1; round <= rounds; round += 1) {
       progress(`${name}, ${ground.selection} selection: round ${round} of ${rounds}`);
-      measured.push(await measureRound(ground, scenario, flows));
+      measured.push(await measureRound(ground, scenario, load));
     }
   } catch (err) {
     progress(`${name} is broken off: ${String(err)}`);

@@ -17,13 +17,24 @@ const PRECEDENCE = `for pid in $(pgrep "^(ksoftirqd|chaos-load)"); do chrt --all
 /** Flows are opened all at once: a while later nodes are about their ordinary work. */
 const SETTLE_MS = 10_000;
 
+/** What clients do during a scenario. */
+export interface Load {
+  /** How many TCP flows all clients keep open together: half of them IPv4, and half of either idle. */
+  readonly flows: number;
+  /** How many new TCP connections each client opens to each address per second. */
+  readonly rate: number;
+}
+
 /**
  * Measures one round of a scenario.
  *
- * @param flows how many TCP flows all clients keep open together: half of them IPv4, and half of either idle
  * @throws ToolError `nothing-measured` when the gateway has no flow
  */
-export async function measureRound(ground: Ground, scenario: Scenario, flows: number): Promise<Round> {
+export async function measureRound(
+  ground: Ground,
+  scenario: Scenario,
+  { flows, rate }: Load,
+): Promise<Round> {
   const { cluster, clients } = ground;
   const victim = await untilWhole(ground);
   const { wide } = cluster.plan.internet;
@@ -39,7 +50,7 @@ export async function measureRound(ground: Ground, scenario: Scenario, flows: nu
   let reports: LoadReport[] = [];
   try {
     const leaks = await internet.packetsFrom(clients, async () => {
-      const options = { targets, busy: each - idle, idle };
+      const options = { targets, busy: each - idle, idle, rate };
       const starting = clients.map((pod) => LoadClient.start(cluster.node(pod.node), pod, options));
       loads.push(...(await Promise.all(starting)));
       await Promise.all(cluster.nodes.map((node) => node.run(PRECEDENCE)));

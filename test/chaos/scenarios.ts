@@ -5,7 +5,7 @@ import { gatewaysReady } from "../bed/workload/gateways.ts";
 import { egress } from "../bed/workload/manifests.ts";
 import { programOf } from "../bed/workload/pod-processes.ts";
 import type { Expected } from "./expected.ts";
-import { gatewaysOf, NAMESPACE, REPLICAS } from "./ground.ts";
+import { gatewaysOf, NAMESPACE, replicasIn } from "./ground.ts";
 import {
   drain,
   killGateway,
@@ -74,14 +74,14 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     expected: NOTHING_IS_FELT,
   },
   "scale-in": {
-    summary: "from three gateways to one",
+    summary: "from one gateway for each node to one",
     act: async (scene) => {
       await scene.mark();
       await patchEgress(scene, { replicas: 1 });
       await untilGateways(scene, 1, () => true);
     },
     lastsMs: LASTS_MS,
-    undo: (scene) => patchEgress(scene, { replicas: REPLICAS }),
+    undo: (scene) => patchEgress(scene, { replicas: replicasIn(scene.ground.cluster) }),
     expected: NOTHING_IS_FELT,
   },
   evict: {

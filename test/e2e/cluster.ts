@@ -72,6 +72,7 @@ function worldOf(cluster: Cluster, { image, long, proxyMode }: Settings): World 
   const { wide, narrow, narrowTen, lowMtu, metadata } = cluster.plan.internet;
   const program = [process.execPath, "--conditions=source", CLUSTER_PROGRAM];
   return {
+    cluster: cluster.name,
     kubectl: cluster.kubectlCommand,
     helm: cluster.helmCommand,
     nodes: cluster.nodes.map(({ name }) => name),

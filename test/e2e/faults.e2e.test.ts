@@ -31,7 +31,7 @@ describeOnline("transfers that run since before", (internet) => {
     await transfers.goOn();
   });
 
-  test.skipIf(world.apiserver === undefined)(
+  test.runIf(world.apiserver && world.long)(
     "go on while the apiserver is stopped for 60 seconds",
     async () => {
       const { stop = [], start = [] } = world.apiserver ?? {};

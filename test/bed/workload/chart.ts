@@ -44,6 +44,7 @@ function values({ options, serviceCidrs }: ClusterPlan, tag: string): Readonly<R
     image: { registry: REGISTRY, tag, pullPolicy: "Never" },
     // Nodes are emulated: what stands by takes time from what works, and to work takes more of it.
     "operator.replicas": 1,
+    "operator.resources.requests.cpu": "200m",
     "nodeAgent.resources.requests.cpu": "300m",
     // Before Kubernetes 1.33 there are no ServiceCIDRs to find them by.
     ...(options.kubernetes === "oldest" && { clusterRanges: serviceCidrs }),

@@ -35,7 +35,7 @@ func run(role string, arguments []string) error {
 		busy := flags.Int("busy", 5, "TCP flows to each target that ask all the time")
 		idle := flags.Int("idle", 5, "TCP flows to each target that ask every 90 s")
 		udp := flags.Int("udp", 1, "UDP flows to each target")
-		rate := flags.Int("rate", 10, "new TCP connections to each target per second")
+		rate := flags.Int("rate", 1, "new TCP connections to each target per second")
 		flags.Parse(arguments)
 		return load(options{strings.Split(*targets, ","), *busy, *idle, *udp, *rate}, os.Stdin, os.Stdout)
 	case "wait":

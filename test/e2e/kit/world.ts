@@ -14,6 +14,8 @@ import type { Settings } from "./settings.ts";
 
 /** What the global setup made and every test file finds: plain data, as it crosses a process boundary. */
 export interface World {
+  /** Name of the cluster that it is, absent on one that is not the tests' own. */
+  readonly cluster?: string;
   /** kubectl and helm with the arguments that name the cluster, and what must run before them. */
   readonly kubectl: readonly string[];
   readonly helm: readonly string[];
