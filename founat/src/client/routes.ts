@@ -35,7 +35,7 @@ export const CLIENT_TABLES: readonly number[] = [
 /** Names of links of one family by which flows may go: those to gateways, and those that routes to destinations lead to. */
 export function waysThere(family: Family, { links, routes }: NetworkState): string[] {
   const tables: readonly number[] = [TUNNEL_TABLES.narrow.routes, TUNNEL_TABLES.wide.routes];
-  const toGateways = links.flatMap(({ name }) => (isPeerLinkName(family, name) ? name : []));
+  const toGateways = links.map(({ name }) => name).filter((name) => isPeerLinkName(family, name));
   const routed = routes.flatMap((route) =>
     route.family === family && tables.includes(route.table) ? (route.device ?? []) : [],
   );

@@ -245,7 +245,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
   testAtLength(
     "whatever is taken from a gateway, no packet of a client leaves as it is, no stranger's gets in, and it comes back",
     async () => {
-      // By day some of all kinds.
+      // By day every third.
       const commands = (await removals(tested)).filter((_, index) => isLong || index % 3 === 0);
       for (const family of FAMILIES) {
         const [own, gateway] = [addressOf("client", family), addressOf("gateway", family)];

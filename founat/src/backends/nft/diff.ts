@@ -71,8 +71,7 @@ export function creationScript(table: NftTable): string {
 }
 
 /**
- * Whether the kernel's table has the sets and chains of `table`, and no others. Chains may come
- * and go.
+ * Whether the kernel's table has the sets and chains of `table`, and no others. Chains may come and go.
  */
 export function hasLayout(table: NftTable, state: NftTableState, { listing }: TableComparison = {}): boolean {
   const isSame = (kind: "sets" | "chains", name: string) =>

@@ -87,7 +87,7 @@ const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 function departures({ port, oneWay, replies: { mask } }: ClientPolicy): string {
   const [mark, none] = [`mark & ${hex(mask)}`, "0x0"];
   const settled = oneWay ? `ct ${mark} vmap @kept` : `oifname . ct ${mark} vmap @pinned`;
-  // Where there is another link than that of the flow, it is for flows that have no gateway.
+  // With one way only, a link that is not the flow's own leads to no gateway.
   const elsewhere = oneWay ? "" : `ct ${mark} vmap @kept`;
   const foreign = perFamily(
     (ip, v) =>
