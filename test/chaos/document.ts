@@ -60,18 +60,17 @@ function benchSection({ bench, setup, commit, machine, series, targets }: Report
   ].join("\n");
 }
 
-function section({ commit, machine, setup, reports }: Measurement): string {
+function section(measurement: Measurement): string {
+  const { commit, machine, setup, reports } = measurement;
   const names = [...new Set(reports.map(({ chaos }) => chaos))];
   const summaries = names.map((name) => {
     const summary = reports.find(({ chaos }) => chaos === name)?.summary;
     return `- \`${name}\`: ${summary}\n`;
   });
-  const verdicts = reports.flatMap((report) =>
-    verdictsOf(report).map((verdict) => [
-      ...[report.chaos, verdict.name, `${verdict.atMost}`, `${verdict.value}`],
-      isKept(verdict) ? "kept" : "**missed**",
-    ]),
-  );
+  const verdicts = verdictsOf(measurement).map((verdict) => [
+    ...[verdict.chaos, verdict.name, `${verdict.atMost}`, `${verdict.value}`],
+    isKept(verdict) ? "kept" : "**missed**",
+  ]);
   return [
     `## ${names.join(", ")}\n`,
     `${setup}. Commit ${commit}, on ${machine}.\n`,

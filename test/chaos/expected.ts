@@ -50,6 +50,11 @@ export function verdicts(expected: Expected, rounds: readonly Round[]): Verdict[
       isTime: true,
     },
     { name: "packets leaked", value: total(({ leaked }) => leaked), atMost: 0 },
+    ...Object.keys(rounds[0]?.counts ?? {}).map((name) => ({
+      name: `${name}, of ${total(({ counts }) => counts?.[name]?.of ?? 0)}`,
+      value: total(({ counts }) => counts?.[name]?.count ?? 0),
+      atMost: 0,
+    })),
   ];
   return all.filter((verdict) => verdict !== false);
 }

@@ -16,6 +16,7 @@ import { LOAD_IMAGE, loadImage, loadProgram } from "./load-program.ts";
 import { podsOf, type RunningPod } from "./pods.ts";
 
 const CLUSTER = "chaos";
+const SERVER = "chaos-serve";
 export const NAMESPACE = "chaos";
 const CLIENT_LABEL = "chaos/client";
 /** Longer than any scenario: what a drain breaks after its time is over is not what is measured. */
@@ -50,7 +51,7 @@ export async function prepare(cluster: Cluster, kubectl: Kubectl): Promise<void>
   await cluster.loadImages([await loadImage()]);
   const { internet, folder } = cluster.plan;
   const server = await BackgroundProcess.start({
-    name: "chaos-serve",
+    name: SERVER,
     folder,
     lifetime: "owner",
     netns: netnsPath(internet.netns),
@@ -62,6 +63,11 @@ export async function prepare(cluster: Cluster, kubectl: Kubectl): Promise<void>
     explain: () => server.failure("is not ready").message,
   });
   await kubectl.apply(namespace(NAMESPACE));
+}
+
+/** The server of the load; its log has what intruders have got through. */
+export function serverOf({ plan: { folder } }: Cluster): BackgroundProcess {
+  return new BackgroundProcess(folder, SERVER);
 }
 
 /** How many gateways there are, as long as a scenario does not change that. */

@@ -83,7 +83,8 @@ function selectNodes(nodeSelector: Readonly<Record<string, string | null>>): str
   return JSON.stringify({ spec: { template: { spec: { nodeSelector } } } });
 }
 
-function programsOf(kubectl: Kubectl, component: string): Promise<RunningPod[]> {
+/** The pods of a component of the product. */
+export function programsOf(kubectl: Kubectl, component: string): Promise<RunningPod[]> {
   return podsOf(kubectl, RELEASE.namespace, `app.kubernetes.io/component=${component}`);
 }
 

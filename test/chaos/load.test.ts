@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -81,4 +81,11 @@ test("a server that ends and starts again has reset TCP, and UDP and new connect
   expect(round.errors["connection refused"]).toBeGreaterThan(0);
   expect(round.downtimeMs).toBeGreaterThan(0);
   expect(round.downtimeMs).toBeLessThan(1_000);
+});
+
+test("a visit fails when the server sees the visitor itself, and when there is no server", async () => {
+  const visit = () => spawnSync(program, ["visit", "127.0.0.1"], { encoding: "utf8" });
+  expect(visit()).toMatchObject({ status: 1, stderr: expect.stringContaining("connection refused") });
+  await startServer();
+  expect(visit()).toMatchObject({ status: 1, stderr: expect.stringContaining("sees the pod's own address") });
 });

@@ -1,17 +1,17 @@
 import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { commitOfCheckout, describeNodes } from "../bench/origin.ts";
-import { progress } from "../bench/progress.ts";
-import { type Ground, makeGround, removeGround, type Selection, withChaosCluster } from "./ground.ts";
-import { type Load, measureRound } from "./measure.ts";
+import { Course } from "./course.ts";
+import { makeGround, removeGround, type Selection, withChaosCluster } from "./ground.ts";
+import type { Holding } from "./holding.ts";
+import type { Load } from "./measure.ts";
 import { formatMeasurement, isAllKept, type Measurement, type Report } from "./report.ts";
-import type { Round } from "./round.ts";
 import { SCENARIOS } from "./scenarios.ts";
-import type { Scenario } from "./scene.ts";
 
 // npm run chaos -- NAME... [--json]: what becomes of flows while gateways, nodes and programs come to harm.
 interface Options extends Load {
   readonly rounds: number;
+  readonly hours?: number;
   readonly selection: Selection | "both";
   readonly json?: boolean;
 }
@@ -36,7 +36,12 @@ const program = new Command("npm run chaos --")
     positiveInteger,
     10,
   )
-  .option("--rounds <count>", "how many times to do it", positiveInteger, 1)
+  .option("--rounds <count>", "how many times to do all of it", positiveInteger, 1)
+  .option(
+    "--hours <count>",
+    "for how long to do it again and again, in place of --rounds, and to watch that programs do not grow",
+    positiveNumber,
+  )
   .addOption(
     new Option("--selection <selection>", "who picks gateways")
       .choices(Object.keys(SELECTIONS))
@@ -56,6 +61,12 @@ const program = new Command("npm run chaos --")
     if (!isAllKept(measurement)) process.exitCode = 1;
   });
 
+function positiveNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError("not a positive number");
+  return value;
+}
+
 function positiveInteger(text: string): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError("not a positive whole number");
@@ -66,35 +77,21 @@ async function measure(names: readonly string[], options: Options): Promise<Meas
   const { flows, rate, selection } = options;
   const [commit, machine] = await Promise.all([commitOfCheckout(), describeNodes()]);
   const reports: Report[] = [];
+  const holdings: Holding[] = [];
   await withChaosCluster(async (cluster, kubectl) => {
     for (const each of SELECTIONS[selection]) {
       const ground = await makeGround(cluster, kubectl, each);
-      for (const name of names) reports.push(await reportOn(ground, name, options));
+      const course = new Course(ground, names, options);
+      await course.run();
+      reports.push(...course.reports);
+      holdings.push(...course.holdings);
       await removeGround(ground);
     }
   });
   const setup =
     `3 nodes, a gateway on each, sessionAffinity None; clients on 2 nodes, with ${flows} TCP flows and 4 UDP flows together, ` +
     `IPv4 and IPv6, and ${rate} new connections per second from each to each of 2 addresses`;
-  return { commit, machine, setup, reports };
-}
-
-async function reportOn(ground: Ground, name: string, { rounds, ...load }: Options): Promise<Report> {
-  const scenario = SCENARIOS[name] as Scenario;
-  const measured: Round[] = [];
-  const { summary, expected } = scenario;
-  const report: Report = { chaos: name, summary, selection: ground.selection, expected, rounds: measured };
-  try {
-    for (let round = 1; round <= rounds; round += 1) {
-      progress(`${name}, ${ground.selection} selection: round ${round} of ${rounds}`);
-      measured.push(await measureRound(ground, scenario, load));
-    }
-  } catch (err) {
-    progress(`${name} is broken off: ${String(err)}`);
-    const [firstLine = ""] = String(err).split("\n");
-    return { ...report, brokenOff: firstLine };
-  }
-  return report;
+  return { commit, machine, setup, reports, ...(holdings.length > 0 && { holdings }) };
 }
 
 await runCommand(program);

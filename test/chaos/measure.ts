@@ -42,9 +42,13 @@ export async function measureRound(
   const each = Math.ceil(flows / clients.length / targets.length);
   const idle = Math.floor(each / 2);
   const loads: LoadClient[] = [];
+  const counts: NonNullable<Round["counts"]> = {};
   const scene: Scene = {
     ...{ ground, victim, node: cluster.node(victim.node) },
     mark: async () => void (await Promise.all(loads.map((load) => load.mark()))),
+    count: (what, count, of) => {
+      counts[what] = { count, of };
+    },
   };
   const internet = new Internet({ ...cluster.plan.internet, inside: cluster.insideInternet });
   let reports: LoadReport[] = [];
@@ -62,7 +66,7 @@ export async function measureRound(
     });
     const leaked = leaks.reduce((sum, count) => sum + count, 0);
     const round = roundOf(reports, [victim.ipv4, victim.ipv6], leaked);
-    if (round.ofVictim > 0) return round;
+    if (round.ofVictim > 0) return Object.keys(counts).length > 0 ? { ...round, counts } : round;
     throw new ToolError("nothing-measured", `no flow uses gateway ${victim.name}: use more flows`);
   } finally {
     for (const load of loads) load.kill();

@@ -5,6 +5,8 @@ import type { Kubectl } from "../bed/workload/kubectl.ts";
 /** A pod with what it takes to break it. */
 export interface RunningPod extends PlacedPod {
   readonly uid: string;
+  /** As its status says: Pending, Running, Succeeded, Failed or Unknown. */
+  readonly phase: string;
   readonly isReady: boolean;
   readonly isTerminating: boolean;
   /** As containerd names the first one. */
@@ -17,6 +19,7 @@ const Pods = z.object({
       metadata: z.object({ name: z.string(), uid: z.string(), deletionTimestamp: z.string().optional() }),
       spec: z.object({ nodeName: z.string().default("") }),
       status: z.object({
+        phase: z.string(),
         podIPs: z.array(z.object({ ip: z.string() })).default([]),
         conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]),
         containerStatuses: z.array(z.object({ containerID: z.string().default("") })).default([]),
@@ -33,6 +36,7 @@ export async function podsOf(kubectl: Kubectl, namespace: string, selector: stri
     return {
       name: metadata.name,
       uid: metadata.uid,
+      phase: status.phase,
       node: spec.nodeName,
       ipv4: addresses.find((address) => address.includes(".")) ?? "",
       ipv6: addresses.find((address) => address.includes(":")) ?? "",

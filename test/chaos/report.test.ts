@@ -98,6 +98,38 @@ test.each([
   expect(isAllKept(bad("Service"))).toBe(true);
 });
 
+test("what a scenario has counted must be none in all rounds together", () => {
+  const counted = (...counts: readonly number[]) =>
+    measurement({
+      ...{ ...RESTART, selection: "Agent" },
+      rounds: counts.map((count) => round({ counts: { "clients refused": { count, of: 30 } } })),
+    });
+  expect(isAllKept(counted(0, 0))).toBe(true);
+  expect(isAllKept(counted(0, 1))).toBe(false);
+  expect(formatMeasurement(counted(0, 1))).toMatch(/clients refused, of 60 +1 +at most 0: MISSED/);
+});
+
+test("what programs hold may not grow while all of it goes on for hours", () => {
+  const held = (...samples: readonly number[]) => ({
+    ...measurement({ ...RESTART, selection: "Agent", rounds: [round({})] }),
+    holdings: [{ what: "node agent: memory, MiB", samples: [...samples] }],
+  });
+  expect(isAllKept(held(90, 100, 100, 140, 100, 90, 110, 105))).toBe(true);
+  const growing = held(100, 100, 110, 115, 120, 125, 130, 130);
+  expect(isAllKept(growing)).toBe(false);
+  expect(formatMeasurement(growing)).toMatch(/all of it +node agent: memory, MiB +130 +at most 120: MISSED/);
+  expect(sloText([Measurement.parse(growing)])).toMatch(/all of it .*\| 120 .*\| 130 .*missed/);
+});
+
+test("a connection that no flow has may not be left at all", () => {
+  const left = (...samples: readonly number[]) => ({
+    ...measurement({ ...RESTART, selection: "Agent", rounds: [round({})] }),
+    holdings: [{ what: "gateway: connections without a flow", samples: [...samples] }],
+  });
+  expect(isAllKept(left(0, 1, 0, 0))).toBe(true);
+  expect(isAllKept(left(0, 0, 0, 1))).toBe(false);
+});
+
 test("flows of the gateway may hang where a scenario allows it, and others may not be lost", () => {
   const expected = { mayReset: "of the gateway", mayHang: true } as const;
   const lost = (lostOfOthers: number) =>

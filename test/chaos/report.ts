@@ -1,6 +1,7 @@
 import { aligned } from "@egress-nat/tools/system/table";
 import { z } from "zod";
 import { downtimeQuantile, Expected, isKept, type Verdict, verdicts } from "./expected.ts";
+import { growth, Holding } from "./holding.ts";
 import { Round } from "./round.ts";
 
 /** What a scenario came to, with one selection. */
@@ -22,18 +23,33 @@ export const Measurement = z.object({
   machine: z.string(),
   setup: z.string(),
   reports: z.array(Report).min(1),
+  /** Only where the scenarios went on for hours. */
+  holdings: z.array(Holding).optional(),
 });
 export type Measurement = z.infer<typeof Measurement>;
 
+/** What each scenario must keep, and what all of them together. */
+export function verdictsOf({
+  reports,
+  holdings = [],
+}: Measurement): (Verdict & { readonly chaos: string })[] {
+  return [
+    ...reports.flatMap((report) =>
+      verdictsOn(report).map((verdict) => ({ chaos: report.chaos, ...verdict })),
+    ),
+    ...holdings.map((holding) => ({ chaos: "all of it", ...growth(holding) })),
+  ];
+}
+
 /** Service selection has nothing to keep but to be measured: its figures say what it is. */
-export function verdictsOf({ selection, expected, rounds, brokenOff }: Report): Verdict[] {
+function verdictsOn({ selection, expected, rounds, brokenOff }: Report): Verdict[] {
   const kept = selection === "Agent" && rounds.length > 0 ? verdicts(expected, rounds) : [];
   if (brokenOff === undefined) return kept;
   return [...kept, { name: `rounds broken off: ${brokenOff}`, value: 1, atMost: 0 }];
 }
 
-export function isAllKept({ reports }: Measurement): boolean {
-  return reports.flatMap(verdictsOf).every(isKept);
+export function isAllKept(measurement: Measurement): boolean {
+  return verdictsOf(measurement).every(isKept);
 }
 
 /** Names of the figures. */
@@ -64,14 +80,12 @@ function figures({ chaos, selection, rounds }: Report): string[] {
 }
 
 /** The report for people. */
-export function formatMeasurement({ setup, machine, commit, reports }: Measurement): string {
-  const lines = reports.flatMap((report) =>
-    verdictsOf(report).map((verdict) => {
-      const { name, value, atMost } = verdict;
-      const note = isKept(verdict) ? "kept" : "MISSED";
-      return [report.chaos, name, `${value}`, `at most ${atMost}: ${note}`];
-    }),
-  );
+export function formatMeasurement(measurement: Measurement): string {
+  const { setup, machine, commit, reports } = measurement;
+  const lines = verdictsOf(measurement).map((verdict) => {
+    const { chaos, name, value, atMost } = verdict;
+    return [chaos, name, `${value}`, `at most ${atMost}: ${isKept(verdict) ? "kept" : "MISSED"}`];
+  });
   const before = reports.flatMap(({ chaos, selection, rounds }) => {
     const [failed, lost] = [
       rounds.reduce((sum, round) => sum + round.failedBefore, 0),

@@ -4,6 +4,7 @@ import { tagImages, upgradeChart } from "../bed/workload/chart.ts";
 import { gatewaysReady } from "../bed/workload/gateways.ts";
 import { egress } from "../bed/workload/manifests.ts";
 import { programOf } from "../bed/workload/pod-processes.ts";
+import { churn } from "./churn.ts";
 import type { Expected } from "./expected.ts";
 import { gatewaysOf, NAMESPACE, replicasIn } from "./ground.ts";
 import {
@@ -22,6 +23,7 @@ import type { Scenario } from "./scene.ts";
 const LASTS_MS = 60_000;
 const OUTAGE_MS = 120_000;
 const UPLINK_OUTAGE_MS = 30_000;
+const CHURN_MS = 300_000;
 /** After a start a node is about its ordinary work again. */
 const SETTLE_MS = 10_000;
 
@@ -234,6 +236,13 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       );
     },
     lastsMs: LASTS_MS,
+    expected: NOTHING_IS_FELT,
+  },
+  churn: {
+    summary:
+      "for five minutes clients come and go, and other pods get their addresses and send gateways what only clients may",
+    act: (scene) => churn(scene, CHURN_MS),
+    lastsMs: SETTLE_MS,
     expected: NOTHING_IS_FELT,
   },
 };

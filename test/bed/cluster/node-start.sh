@@ -19,7 +19,10 @@ mkdir -p "$NODE_DISK" /var/log/pods /var/log/containers /run/cni /opt/cni/bin /e
 mount /dev/vda "$NODE_DISK"
 cp "$NODE_DISK"/cni/* /opt/cni/bin/
 rm -rf /etc/cni/net.d/*
+mkdir -p "$NODE_FILES/etc/cni/net.d"
 cp -a "$NODE_FILES"/. /
+# What is chained into it stays chained after a power failure: no pod starts without it.
+mount --bind "$NODE_FILES/etc/cni/net.d" /etc/cni/net.d
 # kubelet mounts below this folder, which an overlay's upper layer does not allow for every file system.
 for folder in /var/lib/kubelet /var/lib/cni; do
   mkdir -p "$folder"

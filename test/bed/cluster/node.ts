@@ -63,15 +63,15 @@ export class ClusterNode {
   }
 
   /**
-   * Gives the node's pods their network. kubelet reports Ready soon after.
+   * Gives the node's pods their network, unless they had it before the node was started again. kubelet reports Ready soon
+   * after.
    *
    * @param podCidrs from the Node's spec
    */
   async startPodNetwork(podCidrs: readonly string[]): Promise<void> {
     // By way of a rename: containerd reads the folder whenever something in it changes.
-    await this.machine.run(`cat > ${CNI_CONFLIST}.new && mv ${CNI_CONFLIST}.new ${CNI_CONFLIST}`, {
-      input: cniConflist(podCidrs),
-    });
+    const write = `cat > ${CNI_CONFLIST}.new && mv ${CNI_CONFLIST}.new ${CNI_CONFLIST}`;
+    await this.machine.run(`[ -e ${CNI_CONFLIST} ] || { ${write}; }`, { input: cniConflist(podCidrs) });
   }
 
   /** Routes from this node to the pods of another. */
@@ -128,7 +128,7 @@ export class ClusterNode {
     await this.run([...CTR, "tasks", "kill", "--all", "--signal", "SIGKILL", containerId]);
   }
 
-  /** Pulls the plug. Whatever the node had on its disk is lost. */
+  /** Pulls the plug. Of what the node had on its disk only its CNI configuration stays. */
   kill(): Promise<void> {
     return this.machine.kill();
   }

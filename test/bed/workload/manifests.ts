@@ -107,6 +107,11 @@ export function programPod(options: PodOptions, args: readonly string[]): Manife
   return pod(options, { args }, {});
 }
 
+/** As {@link programPod}, to its end, once. */
+export function oneShotPod(options: PodOptions, args: readonly string[]): Manifest {
+  return pod(options, { args }, { restartPolicy: "Never" });
+}
+
 /** A pod that runs one shell script. */
 export function scriptPod(options: PodOptions, script: string): Manifest {
   return pod(options, { command: ["bash", "-c", script] }, {});

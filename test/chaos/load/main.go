@@ -2,6 +2,8 @@
 //
 //	chaos-load serve ADDRESS...   answers on port 7100 of each address
 //	chaos-load load [flags]       keeps flows to servers open, begins new ones, and reports what became of them
+//	chaos-load visit ADDRESS...   opens one connection to each of the servers, as a client does that comes and goes
+//	chaos-load intrude [flags]    sends gateways what only their clients may send
 //	chaos-load wait               does nothing until it is ended: what the container of a client runs
 package main
 
@@ -38,11 +40,20 @@ func run(role string, arguments []string) error {
 		rate := flags.Int("rate", 1, "new TCP connections to each target per second")
 		flags.Parse(arguments)
 		return load(options{strings.Split(*targets, ","), *busy, *idle, *udp, *rate}, os.Stdin, os.Stdout)
+	case "visit":
+		return visit(arguments)
+	case "intrude":
+		flags := flag.NewFlagSet("intrude", flag.ExitOnError)
+		name := flags.String("name", "", "what the server prints if a packet reaches it")
+		gateways := flags.String("gateways", "", "addresses of gateways, with commas between them")
+		targets := flags.String("targets", "", "addresses of the server, likewise")
+		flags.Parse(arguments)
+		return intrude(*name, strings.Split(*gateways, ","), strings.Split(*targets, ","))
 	case "wait":
 		ended := make(chan os.Signal, 1)
 		signal.Notify(ended, syscall.SIGINT, syscall.SIGTERM)
 		<-ended
 		return nil
 	}
-	return fmt.Errorf("no such role: use serve, load or wait")
+	return fmt.Errorf("no such role: use serve, load, visit, intrude or wait")
 }

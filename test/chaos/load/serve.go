@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,7 +11,7 @@ import (
 const port = "7100"
 
 // serve answers on each of the addresses, and prints "ready" once it does. A TCP connection gets the address that the server sees, as a line, and then
-// whatever it sends. A datagram comes back behind that address and a blank.
+// whatever it sends. A datagram comes back behind that address and a blank, and one of an intruder is printed.
 func serve(addresses []string) error {
 	failed := make(chan error)
 	for _, address := range addresses {
@@ -52,6 +53,9 @@ func serveDatagrams(packets net.PacketConn) error {
 		length, sender, err := packets.ReadFrom(buffer)
 		if err != nil {
 			return err
+		}
+		if bytes.HasPrefix(buffer[:length], []byte(intruder)) {
+			fmt.Printf("%s\n", buffer[:length])
 		}
 		packets.WriteTo(fmt.Appendf(nil, "%s %s", hostOf(sender), buffer[:length]), sender)
 	}
