@@ -18,12 +18,22 @@ export function withoutTunnels(kernel: Kernel): Kernel {
   return native;
 }
 
+/** What the names of veths begin with whose other ends stand for tunnel links. */
+export const PEER = "p";
+/** Without ARP a veth sends to its own address, so both ends have the same. */
+const ANY_MAC = "02:00:00:00:00:01";
+
 function withoutTunnelLinks(step: Step): Step {
   if (!("file" in step) || step.file !== "ip") return step;
   const input = step.input
     ?.replaceAll(/^fou add .*\n/gm, "")
     .replaceAll(/addrgenmode none/g, "up")
-    .replaceAll(/^(link add (\S+) group \d+) .*$/gm, "$1 type veth peer name p$2");
+    // As a tunnel link, it asks nobody for the address of the other end.
+    .replaceAll(/^(link set \S+ mtu \d+) up$/gm, "$1 arp off up")
+    .replaceAll(
+      /^(link add (\S+) group \d+) .*$/gm,
+      `$1 address ${ANY_MAC} type veth peer name ${PEER}$2 address ${ANY_MAC}`,
+    );
   return { ...step, ...(input !== undefined && { input }) };
 }
 

@@ -87,6 +87,12 @@ export class SteeredClients {
     return clientIn(name).probeGateway(known, addresses[0] ?? "");
   }
 
+  /** Conntrack marks of the flows that a gateway has from one client, by its addresses. */
+  marksTo({ addresses }: Pick<Gateway, "addresses">): number[] {
+    const known = this.#known.get(netnsPath(this.#names[0] ?? ""));
+    return addresses.flatMap((address) => known?.markTo(address) ?? []);
+  }
+
   get #view(): View {
     return {
       egress: () => ({ metadata: NAT, spec: SPEC, status: { serviceIPs: ["10.96.0.10", "fd00:96::10"] } }),

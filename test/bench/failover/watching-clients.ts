@@ -1,0 +1,154 @@
+/** Clients whose part of a node agent hears gateways, which are processes of their own. */
+
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { beatBy, Heartbeats } from "@egress-nat/client-sidecar";
+import { type ClientConfig, HeartbeatProber, HeartbeatResponder } from "@egress-nat/founat";
+import { createLogger } from "@egress-nat/program";
+import { execa } from "execa";
+import { type Gateway, gatewayAt, NAT, SteeredClients } from "../native/steered-clients.ts";
+
+/** Any that is free: no other program is in this network namespace. */
+const PORT = 5556;
+/** Of a heartbeat: gateways die at any moment between two. */
+const PERIOD_MS = 200;
+const SETTLE_MS = 1_000;
+
+/** What a gateway is for: new flows, or those that it has; undefined: it is there no more. */
+type Use = string | undefined;
+
+/** How long after the death of a gateway the last client did without it, in milliseconds. */
+export interface Death {
+  readonly steeredMs: number;
+  readonly endedMs: number;
+}
+
+export class WatchingClients {
+  readonly #count: number;
+  readonly #gateways = [1, 2, 3].map(gatewayAt);
+  readonly #victim = this.#gateways[0] as Gateway;
+  readonly #processes = new Map<Gateway, ChildProcess>();
+  readonly #prober = new HeartbeatProber();
+  readonly #clients: SteeredClients;
+  readonly #heartbeats: Heartbeats;
+  /** What each client follows. */
+  readonly #configs = new Map<string, ClientConfig>();
+  readonly #waiting = new Set<() => void>();
+  #falseAlarms = 0;
+
+  constructor(count: number) {
+    this.#count = count;
+    this.#clients = new SteeredClients(
+      count,
+      () => this.#gateways.map((gateway) => ({ ...gateway, pulse: this.#heartbeats.pulse(gateway) })),
+      (netns, config) => {
+        this.#configs.set(netns, config);
+        for (const check of this.#waiting) check();
+      },
+    );
+    this.#heartbeats = new Heartbeats({
+      gateways: () => this.#gateways.map(({ name, addresses }) => ({ egress: NAT, name, addresses })),
+      beat: beatBy(this.#prober, PORT),
+      probe: (gateway) => this.#clients.probe(gateway),
+      onChange: () => {
+        this.#falseAlarms += this.#gateways.filter(
+          (gateway) => gateway !== this.#victim && this.#isMissed(gateway),
+        ).length;
+        this.#clients.steer();
+      },
+      logger: createLogger({ name: "bench", level: "error" }),
+    });
+  }
+
+  /** How often another gateway than the one that died was missed. */
+  get falseAlarms(): number {
+    return this.#falseAlarms;
+  }
+
+  /** Conntrack marks of the flows of the gateway that dies, one for each of its addresses. */
+  get marksOfVictim(): readonly number[] {
+    return this.#clients.marksTo(this.#victim);
+  }
+
+  /** Does something while all gateways have flows of all clients. */
+  async during(work: () => Promise<void>): Promise<void> {
+    const lines = this.#gateways.flatMap(({ addresses }) =>
+      addresses.map((each) => `address add ${each} dev lo`),
+    );
+    await execa("ip", ["-batch", "-"], { input: ["link set lo up", ...lines, ""].join("\n") });
+    for (const gateway of this.#gateways) await this.#start(gateway);
+    const ended = new AbortController();
+    await this.#clients.during(async () => {
+      const beating = this.#heartbeats.run(ended.signal);
+      this.#clients.steer();
+      await this.#untilVictim((use) => use === "new");
+      await work();
+      ended.abort();
+      await beating;
+    });
+    for (const process of this.#processes.values()) process.kill("SIGKILL");
+    await this.#prober.close();
+  }
+
+  /**
+   * Kills a gateway, and waits until clients do without it.
+   *
+   * @param cut what else is done at that moment
+   */
+  async die(cut: () => Promise<void> = async () => {}): Promise<Death> {
+    await sleep(SETTLE_MS + PERIOD_MS * Math.random());
+    await cut();
+    const killedAt = performance.now();
+    this.#processes.get(this.#victim)?.kill("SIGKILL");
+    await this.#untilVictim((use) => use !== "new");
+    const steeredMs = performance.now() - killedAt;
+    await this.#untilVictim((use) => use === undefined);
+    return { steeredMs, endedMs: performance.now() - killedAt };
+  }
+
+  /** Starts it again, and waits until it has new flows of all clients. */
+  async revive(): Promise<void> {
+    await this.#start(this.#victim);
+    await this.#untilVictim((use) => use === "new");
+  }
+
+  #isMissed(gateway: Gateway): boolean {
+    return ["suspect", "dead"].includes(this.#heartbeats.pulse(gateway));
+  }
+
+  /** Until it is true of what the one that dies is for, by what each client follows. */
+  #untilVictim(isTrue: (use: Use) => boolean): Promise<void> {
+    const [address] = this.#victim.addresses;
+    return new Promise((resolve) => {
+      const check = () => {
+        const uses = [...this.#configs.values()].map(({ egresses: [egress] }) => {
+          const found = egress?.gateways.find(({ ipv4 }) => ipv4 === address);
+          return found && (found.flows ?? "new");
+        });
+        if (uses.length < this.#count || !uses.every(isTrue)) return;
+        this.#waiting.delete(check);
+        resolve();
+      };
+      this.#waiting.add(check);
+      check();
+    });
+  }
+
+  async #start(gateway: Gateway): Promise<void> {
+    const [address = ""] = gateway.addresses;
+    const started = fork(process.argv[1] ?? "", ["gateway", address]);
+    await Promise.race([
+      once(started, "message"),
+      once(started, "exit").then(() => Promise.reject(new Error(`no gateway can be at ${address}`))),
+    ]);
+    this.#processes.set(gateway, started);
+  }
+}
+
+/** What answers for a gateway until it is killed. */
+export async function answerFor(host: string): Promise<void> {
+  process.on("disconnect", () => process.exit());
+  await new HeartbeatResponder({ port: PORT, host, value: () => undefined }).listen();
+  process.send?.("ready");
+}
