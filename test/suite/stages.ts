@@ -34,6 +34,8 @@ export const STAGES: Plan = [
   ],
 ];
 
+const AT_LENGTH = { E2E_LENGTH: "long" };
+
 /** What `npm run test:nightly` adds: systems of another make, and at length what chance has a part in. */
 export const NIGHTLY_STAGES: Plan = [
   [
@@ -51,7 +53,7 @@ export const NIGHTLY_STAGES: Plan = [
       "decoders of what comes from outside, 100,000 cases each (10,000 of the CNI plugin, a process each)",
       {
         name: "fuzz",
-        environment: { E2E_LENGTH: "long" },
+        environment: AT_LENGTH,
         only: [".fuzz.test.ts"],
       },
     ),
@@ -64,12 +66,12 @@ export const NIGHTLY_STAGES: Plan = [
     ),
     vitestStage("datapath", "gateways with each backend, iptables-legacy too, at length", {
       name: "backends",
-      environment: { E2E_LENGTH: "long" },
+      environment: AT_LENGTH,
       only: ["/gateway/"],
     }),
     vitestStage("datapath", "programs whose ports are held, at length", {
       name: "hostile",
-      environment: { E2E_LENGTH: "long" },
+      environment: AT_LENGTH,
       only: ["/hostile/"],
     }),
   ],
@@ -79,7 +81,7 @@ export const NIGHTLY_STAGES: Plan = [
       "chains of upstream's CNI plugins with egress-nat, all versions, runtimes and places",
       {
         name: "cni-chains",
-        environment: { E2E_LENGTH: "long" },
+        environment: AT_LENGTH,
         only: ["/cni/"],
       },
     ),
@@ -87,10 +89,10 @@ export const NIGHTLY_STAGES: Plan = [
   [
     vitestStage("api", "against a real apiserver, at length", {
       name: "api-long",
-      environment: { E2E_LENGTH: "long" },
+      environment: AT_LENGTH,
     }),
   ],
-  [e2eStage("all cases, at length", { name: "e2e-long", environment: { E2E_LENGTH: "long" } })],
+  [e2eStage("all cases, at length", { name: "e2e-long", environment: AT_LENGTH })],
   [
     e2eStage("kube-proxy in iptables mode, a cluster outside RFC 1918", {
       name: "e2e-iptables",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type EgressFacts, type Gateway, parseStoredEgress, type StoredEgress } from "../gateways/view.ts";
-import { egress } from "../testing/egress.ts";
+import type { EgressFacts, Gateway, StoredEgress } from "../gateways/view.ts";
+import { egress, notUnderstood } from "../testing/egress.ts";
 import { gateway } from "../testing/gateway.ts";
 import { admitted, assertMayBeClient, assertMayBeGateway } from "./admission.ts";
 import type { RefusalReason } from "./error.ts";
@@ -18,15 +18,6 @@ function admission(
   addresses: readonly string[],
 ): () => EgressFacts {
   return () => admitted({ pod: POD, addresses }, NAT, { egress: () => object, gateways: () => gateways });
-}
-
-/** What another release has stored. */
-function notUnderstood(status: object = {}): StoredEgress {
-  return parseStoredEgress({
-    metadata: egress().metadata,
-    spec: { destinations: ["192.0.2.0/33"] },
-    status: { serviceIPs: ["10.96.0.10"], observedGeneration: 1, ...status },
-  });
 }
 
 const BOUNDED = { allowedNamespaces: { matchLabels: { egress: "allowed" } } };

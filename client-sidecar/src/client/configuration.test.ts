@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Pulse } from "../gateways/pulse.ts";
-import { type EgressView, type Gateway, parseStoredEgress, type StoredEgress } from "../gateways/view.ts";
+import type { EgressView, Gateway, StoredEgress } from "../gateways/view.ts";
 import { clientRecord } from "../testing/client-record.ts";
-import { egress } from "../testing/egress.ts";
+import { egress, notUnderstood } from "../testing/egress.ts";
 import { gateway } from "../testing/gateway.ts";
 import { clientConfig, recordEgress, refusedEgresses } from "./configuration.ts";
 
@@ -26,15 +26,6 @@ function viewOf(
     place: { nodeName: "node", zone: undefined },
     clusterRanges: CLUSTER_RANGES,
   };
-}
-
-/** What another release has stored. */
-function notUnderstood(status: object = {}): StoredEgress {
-  return parseStoredEgress({
-    metadata: egress().metadata,
-    spec: { destinations: ["192.0.2.0/33"] },
-    status: { serviceIPs: ["10.96.0.10"], observedGeneration: 1, ...status },
-  });
 }
 
 const BOUNDED = { allowedNamespaces: { matchLabels: { egress: "allowed" } } };

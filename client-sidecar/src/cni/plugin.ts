@@ -31,15 +31,16 @@ import type { JsonObject } from "./json.ts";
 import type { AgentRequest } from "./protocol.ts";
 import { assertVersion, CURRENT_VERSION, SUPPORTED_VERSIONS } from "./version.ts";
 
-/** Above the agent's own deadline for gateways, below the two minutes that kubelet gives the runtime. */
-const ADD_TIMEOUT_MS = 60_000;
-
-/** Beyond it the agent withdraws the addresses when it can. */
-const DELETE_TIMEOUT_MS = 5_000;
-const CHECK_TIMEOUT_MS = 10_000;
-
-/** The agent answers at once, or the pod starts without. */
-const MENTION_TIMEOUT_MS = 500;
+/** How long the agent has to answer. */
+const TIMEOUTS_MS = {
+  /** Above its own deadline for gateways, below the two minutes that kubelet gives the runtime. */
+  add: 60_000,
+  /** Beyond it the agent withdraws the addresses when it can. */
+  delete: 5_000,
+  check: 10_000,
+  /** At once, or the pod starts without. */
+  mention: 500,
+};
 
 /** One execution, by the CNI specification 1.1 (https://www.cni.dev/docs/spec/). */
 export class Plugin {
@@ -107,7 +108,7 @@ export class Plugin {
     const request = { operation: "add", network, containerId, netns, ifname, pod, addresses } as const;
     const what = concerns === undefined ? "may be" : "is";
     const why = `pod ${pod.namespace}/${pod.name} ${what} a client or gateway of an Egress`;
-    this.#ask(concerns === undefined ? request : { ...request, annotations: concerns }, ADD_TIMEOUT_MS, why);
+    this.#ask(concerns === undefined ? request : { ...request, annotations: concerns }, TIMEOUTS_MS.add, why);
     this.#mention(pod, annotations);
     return value;
   }
@@ -117,7 +118,7 @@ export class Plugin {
     const keys = Object.keys(annotations).filter(isLookalike);
     if (pod === undefined || keys.length === 0) return;
     try {
-      callAgent(this.#socketPath, { operation: "mention", pod, keys }, MENTION_TIMEOUT_MS);
+      callAgent(this.#socketPath, { operation: "mention", pod, keys }, TIMEOUTS_MS.mention);
     } catch {
       // It will be told of the next such pod.
     }
@@ -127,7 +128,7 @@ export class Plugin {
   #end(records: readonly string[]): undefined {
     if (records.length === 0) return;
     try {
-      callAgent(this.#socketPath, { operation: "delete", records }, DELETE_TIMEOUT_MS);
+      callAgent(this.#socketPath, { operation: "delete", records }, TIMEOUTS_MS.delete);
     } catch {
       this.#remove(records);
     }
@@ -160,7 +161,7 @@ export class Plugin {
     if (records.length === 0) this.#assertNoClient(addresses);
     for (const record of records) {
       const request = { operation: "check", record, netns, addresses } as const;
-      this.#ask(request, CHECK_TIMEOUT_MS, "the pod is a client of an Egress");
+      this.#ask(request, TIMEOUTS_MS.check, "the pod is a client of an Egress");
     }
   }
 

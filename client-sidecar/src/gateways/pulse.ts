@@ -12,17 +12,17 @@ export type Beat = "alive" | "stranded" | undefined;
  */
 export type Pulse = "unknown" | "alive" | "stranded" | "suspect" | "dead";
 
-/** In a row. One datagram may be lost, and two beats fall into a short stall. */
-const MISSES_TO_SUSPECT = 3;
-
-/** In a row: where datagrams are lost now and then, a gateway is not to come and go. */
-const ANSWERS_TO_TRUST = 5;
-
-/** In a row, as well: flows that are ended cannot be taken back. */
-const SILENCES_TO_DIE = 2;
-
-/** In a row. Flows of the dead were ended, so nobody may be left who has a tunnel to ask through. */
-const PROBES_UNASKED_TO_FORGET = 30;
+/** In a row. */
+const ENOUGH = {
+  /** To suspect it: one datagram may be lost, and two beats fall into a short stall. */
+  misses: 3,
+  /** To trust it again: where datagrams are lost now and then, a gateway is not to come and go. */
+  answers: 5,
+  /** Of probes, to take it for dead: flows that are ended cannot be taken back. */
+  silences: 2,
+  /** To forget the silences. Flows of the dead were ended, so nobody may be left who has a tunnel to ask through. */
+  unasked: 30,
+};
 
 /** What has been heard of one gateway so far. */
 export interface Heard {
@@ -47,8 +47,8 @@ export const HEARD_OF_NOTHING_BAD: Heard = {
 };
 
 export function pulseOf({ answer, misses, silences }: Heard): Pulse {
-  if (misses < MISSES_TO_SUSPECT) return answer ?? "unknown";
-  return silences < SILENCES_TO_DIE ? "suspect" : "dead";
+  if (misses < ENOUGH.misses) return answer ?? "unknown";
+  return silences < ENOUGH.silences ? "suspect" : "dead";
 }
 
 /** Whether a tunnel is to be asked: early, so that the answer is there once it is needed. */
@@ -59,7 +59,7 @@ export function asksTunnel({ misses }: Heard): boolean {
 export function afterBeat(heard: Heard, answer: Beat): Heard {
   if (answer === undefined) return { ...heard, answers: 0, misses: heard.misses + 1 };
   const answers = heard.answers + 1;
-  const isTrusted = heard.misses < MISSES_TO_SUSPECT || answers >= ANSWERS_TO_TRUST;
+  const isTrusted = heard.misses < ENOUGH.misses || answers >= ENOUGH.answers;
   return isTrusted
     ? { ...HEARD_OF_NOTHING_BAD, answer, answers }
     : { ...heard, answer, answers, silences: 0 };
@@ -70,5 +70,5 @@ export function afterProbe(heard: Heard, answered: boolean | undefined): Heard {
   if (heard.misses === 0) return heard;
   if (answered !== undefined) return { ...heard, silences: answered ? 0 : heard.silences + 1, unasked: 0 };
   const unasked = heard.unasked + 1;
-  return unasked < PROBES_UNASKED_TO_FORGET ? { ...heard, unasked } : { ...heard, silences: 0, unasked: 0 };
+  return unasked < ENOUGH.unasked ? { ...heard, unasked } : { ...heard, silences: 0, unasked: 0 };
 }

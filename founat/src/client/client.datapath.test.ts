@@ -1,4 +1,4 @@
-import type { Addresses, Family } from "@egress-nat/addresses";
+import { type Addresses, FAMILIES, type Family } from "@egress-nat/addresses";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { linkName } from "../iproute/links.ts";
 import { clientConfig, egress, gatewayConfig, silent } from "../testing/configs.ts";
@@ -22,7 +22,6 @@ import { Client } from "./client.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 
 const { client, gateway } = useClientAndGateway();
-const families: readonly Family[] = ["ipv4", "ipv6"];
 
 /** What an unprivileged program sees when the guard refuses its packets. */
 const REFUSED = { ipv4: "EHOSTUNREACH", ipv6: "EACCES" };
@@ -38,7 +37,7 @@ async function everything(): Promise<string> {
 }
 
 test("before there are Egresses the outside sees the client's own address", async () => {
-  for (const family of families) {
+  for (const family of FAMILIES) {
     expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("client", family));
   }
 });
@@ -46,7 +45,7 @@ test("before there are Egresses the outside sees the client's own address", asyn
 describe("a client of an Egress for everything", () => {
   beforeAll(() => client.apply(everywhere));
 
-  test.each(families)("leaves with the gateway's address, TCP and UDP (%s)", async (family) => {
+  test.each(FAMILIES)("leaves with the gateway's address, TCP and UDP (%s)", async (family) => {
     const internet = addressOf("internet", family);
     expect(await ask("client", "tcp", internet)).toBe(addressOf("gateway", family));
     expect(await ask("client", "udp", internet)).toBe(`${addressOf("gateway", family)} 5`);
@@ -60,7 +59,7 @@ describe("a client of an Egress for everything", () => {
     expect(await again.check(everywhere)).toEqual([]);
   });
 
-  test.each(families)("datagrams above the MTU arrive whole, there and back (%s)", async (family) => {
+  test.each(FAMILIES)("datagrams above the MTU arrive whole, there and back (%s)", async (family) => {
     expect(await ask("client", "udp", addressOf("internet", family), { size: 4000 })).toBe(
       `${addressOf("gateway", family)} 4000`,
     );
@@ -77,7 +76,7 @@ describe("a client of an Egress for everything", () => {
     expect(await Promise.all(answers)).toEqual([ipv4, ipv6, ipv4]);
   });
 
-  test.each(families)("replies to inbound flows leave as they came (%s)", async (family) => {
+  test.each(FAMILIES)("replies to inbound flows leave as they came (%s)", async (family) => {
     await forgetLeaks();
     await serve("client", 9100);
     for (const protocol of ["tcp", "udp"] as const) {
@@ -87,7 +86,7 @@ describe("a client of an Egress for everything", () => {
     expect(await leaks()).toBeGreaterThan(0);
   });
 
-  test.each(families)("a path of 1400 bytes behind the gateway does not stall TCP (%s)", async (family) => {
+  test.each(FAMILIES)("a path of 1400 bytes behind the gateway does not stall TCP (%s)", async (family) => {
     const version = family === "ipv4" ? "" : "-6";
     const route = `${addressOf("internet", family)} dev ext mtu lock 1400`;
     await inside("router", `ip ${version} route add ${route}`);
@@ -107,7 +106,7 @@ describe("a client of an Egress for everything", () => {
       ),
     );
 
-    test.each(families)("survives the tunnel (%s)", async (family) => {
+    test.each(FAMILIES)("survives the tunnel (%s)", async (family) => {
       await ask("client", "udp", addressOf("internet", family), { tos: 184 });
       expect(await inside("internet", `nft list counter inet dscp ${family}`)).toContain("packets 1");
     });
@@ -115,7 +114,7 @@ describe("a client of an Egress for everything", () => {
     afterAll(() => inside("internet", "nft delete table inet dscp"));
   });
 
-  test.each(families)("works where the node drops every new flow to the client (%s)", async (family) => {
+  test.each(FAMILIES)("works where the node drops every new flow to the client (%s)", async (family) => {
     const ip = family === "ipv4" ? "ip" : "ip6";
     await inside(
       "router",
@@ -247,7 +246,7 @@ describe("fail closed", () => {
     await forgetLeaks();
   });
 
-  test.each(families)("a socket bound to the uplink sends nothing around the tunnel (%s)", async (family) => {
+  test.each(FAMILIES)("a socket bound to the uplink sends nothing around the tunnel (%s)", async (family) => {
     const internet = addressOf("internet", family);
     expect(await ask("client", "udp", internet, { device: "eth0" })).toBe("EPERM");
     // To such a TCP socket the kernel reports ICMP errors of IPv4 only.
@@ -266,16 +265,16 @@ describe("fail closed", () => {
       `for link in $(ip -brief link | grep -o "^fou[^@ ]*"); do ip link ${command}; done`,
     );
     const answers = (protocol: "tcp" | "udp", options?: AskOptions) =>
-      Promise.all(families.map((family) => ask("client", protocol, addressOf("internet", family), options)));
+      Promise.all(FAMILIES.map((family) => ask("client", protocol, addressOf("internet", family), options)));
     for (const answer of await answers("tcp")) expect(answer).toMatch(/EHOSTUNREACH|EACCES/);
     expect(await answers("udp", { device: "eth0" })).toEqual(["EPERM", "EPERM"]);
     expect(await leaks()).toBe(0);
     expect(await client.check(everywhere)).not.toEqual([]);
     expect(await client.apply(everywhere)).toEqual({ changed: true });
-    expect(await answers("tcp")).toEqual(families.map((family) => addressOf("gateway", family)));
+    expect(await answers("tcp")).toEqual(FAMILIES.map((family) => addressOf("gateway", family)));
   });
 
-  test.each(families)(
+  test.each(FAMILIES)(
     "without a gateway address of its family a flow is refused at once (%s)",
     async (family) => {
       const { [family]: _, ...other }: Addresses = egress().gateways[0] ?? {};
@@ -293,7 +292,7 @@ describe("fail closed", () => {
       await client.apply(everywhere);
       const wanted = await everything();
       await client.remove();
-      const addresses = families.map((family) => addressOf("internet", family));
+      const addresses = FAMILIES.map((family) => addressOf("internet", family));
       let stopChatter: (() => Promise<void>) | undefined;
       for (let done = false; !done; ) {
         const killed = new Client({ kernel: interruptedKernel(kernelOf("client"), 4), logger: silent });
@@ -364,7 +363,7 @@ describe("several Egresses", () => {
         ).trim(),
       );
     };
-    for (const family of families) {
+    for (const family of FAMILIES) {
       const before = await sent(family, true);
       expect(await ask("client", "tcp", addressOf("narrow", family))).toBe(addressOf("gateway", family));
       expect(await sent(family, true)).toBeGreaterThan(before);
@@ -376,7 +375,7 @@ describe("several Egresses", () => {
 
   test("private destinations of no narrow Egress go where they went before", async () => {
     await client.apply(clientConfig(wide));
-    for (const family of families) {
+    for (const family of FAMILIES) {
       expect(await ask("client", "tcp", addressOf("narrow", family))).toBe(addressOf("client", family));
     }
   });
@@ -384,7 +383,7 @@ describe("several Egresses", () => {
 
 describe("live changes", () => {
   async function talkWhile(config: ClientConfig): Promise<Set<string>> {
-    const talks = families.map((family) =>
+    const talks = FAMILIES.map((family) =>
       ask("client", "tcp", addressOf("internet", family), { times: 20, pause: 0.2 }),
     );
     await client.apply(config);
@@ -392,7 +391,7 @@ describe("live changes", () => {
   }
 
   test("flows live on when other destinations come and go", async () => {
-    const internet = families.map((family) => addressOf("internet", family));
+    const internet = FAMILIES.map((family) => addressOf("internet", family));
     const steps: readonly Partial<ClientEgress>[] = [
       { destinations: internet },
       { destinations: [...internet, "203.0.113.0/24", "2001:db8:9::/48"] },
@@ -402,15 +401,15 @@ describe("live changes", () => {
     await client.apply(everywhere);
     for (const change of steps) {
       expect(await talkWhile(clientConfig(egress(change)))).toEqual(
-        new Set(families.map((family) => addressOf("gateway", family))),
+        new Set(FAMILIES.map((family) => addressOf("gateway", family))),
       );
     }
   });
 
   test("an excluded destination leaves with the client's own address", async () => {
-    const excluded = families.map((family) => addressOf("internet", family));
+    const excluded = FAMILIES.map((family) => addressOf("internet", family));
     await client.apply(clientConfig(egress({ excluded })));
-    for (const family of families) {
+    for (const family of FAMILIES) {
       expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("client", family));
     }
   });
@@ -423,7 +422,7 @@ test("remove leaves nothing behind, once the interface is gone that it may have 
   expect(await client.remove("eth1")).toBe(true);
   const left = await everything();
   expect(left).not.toMatch(/fou|egress[46]|lookup 1(1[6-9]|20)|table 1(1[6-9]|20)|proto 30|egress_nat/);
-  for (const family of families) {
+  for (const family of FAMILIES) {
     expect(await ask("client", "tcp", addressOf("internet", family))).toBe(addressOf("client", family));
   }
 });

@@ -1,4 +1,4 @@
-import type { Family } from "@egress-nat/addresses";
+import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { clientConfig, egress } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
@@ -17,7 +17,6 @@ import {
 } from "../testing/topology.ts";
 
 const { client } = useClientAndGateway();
-const families: readonly Family[] = ["ipv4", "ipv6"];
 
 /** Of servers in the client, and of sockets that it opens later. */
 const SERVED = 9100;
@@ -45,7 +44,7 @@ function pretend(
   return forge("neighbour", [{ how: "bare", ...whole, ...packet }]);
 }
 
-describe.each(families)("a forged packet that nobody listens for (%s)", (family) => {
+describe.each(FAMILIES)("a forged packet that nobody listens for (%s)", (family) => {
   const internet = addressOf("internet", family);
 
   beforeAll(() => client.apply(everywhere));
@@ -116,7 +115,7 @@ describe.each(families)("a forged packet that nobody listens for (%s)", (family)
   });
 });
 
-describe.each(families)("who listens is answered (%s)", (family) => {
+describe.each(FAMILIES)("who listens is answered (%s)", (family) => {
   const internet = addressOf("internet", family);
   const own = addressOf("client", family);
   const any = family === "ipv4" ? "0.0.0.0" : "::";
@@ -197,19 +196,19 @@ describe("a container within the client", () => {
     await serve("stranger", 9000);
   });
 
-  test.each(families)("answers on a port that it publishes (%s)", async (family) => {
+  test.each(FAMILIES)("answers on a port that it publishes (%s)", async (family) => {
     const [own, internet] = [addressOf("client", family), addressOf("internet", family)];
     expect(await ask("internet", "tcp", own, { port: 8081 })).toBe(internet);
     expect(await ask("internet", "udp", own, { port: 8081 })).toBe(`${internet} 5`);
   });
 
-  test.each(families)("uses the gateway (%s)", async (family) => {
+  test.each(FAMILIES)("uses the gateway (%s)", async (family) => {
     const answer = await ask("stranger", "udp", addressOf("internet", family));
     expect(answer).toBe(`${addressOf("gateway", family)} 5`);
     expect(await leaks()).toBe(0);
   });
 
-  test.each(families)("is answered on a flow to which NAT gave the tunnel's port (%s)", async (family) => {
+  test.each(FAMILIES)("is answered on a flow to which NAT gave the tunnel's port (%s)", async (family) => {
     const port = family === "ipv4" ? 9401 : 9411;
     await serve("neighbour", port);
     await inside(

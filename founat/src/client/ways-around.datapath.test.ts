@@ -1,4 +1,4 @@
-import type { Family } from "@egress-nat/addresses";
+import { FAMILIES } from "@egress-nat/addresses";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { clientConfig, egress } from "../testing/configs.ts";
 import { everywhere, useClientAndGateway } from "../testing/data-path.ts";
@@ -16,7 +16,6 @@ import {
 } from "../testing/topology.ts";
 
 const { client } = useClientAndGateway();
-const families: readonly Family[] = ["ipv4", "ipv6"];
 const FOREIGN = { ipv4: "203.0.113.77", ipv6: "2001:db8:77::7" };
 
 beforeEach(forgetLeaks);
@@ -24,14 +23,14 @@ beforeEach(forgetLeaks);
 test("what the guard rejects is counted", async () => {
   await client.apply(everywhere);
   const rejected = () => refused("rejected");
-  for (const family of families) {
+  for (const family of FAMILIES) {
     const before = await rejected();
     await ask("client", "udp", addressOf("internet", family), { device: "eth0" });
     expect(await rejected()).toBe(before + 1);
   }
 });
 
-describe.each(families)("a socket with an address of somebody else (%s)", (family) => {
+describe.each(FAMILIES)("a socket with an address of somebody else (%s)", (family) => {
   const internet = addressOf("internet", family);
   const source = FOREIGN[family];
   const timeout = 1;

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import type { Family } from "@egress-nat/addresses";
+import { FAMILIES } from "@egress-nat/addresses";
 import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
@@ -36,8 +36,6 @@ const FRAGMENTED = 1450;
 
 const SOON = { timeout: 20_000 };
 
-const families: readonly Family[] = ["ipv4", "ipv6"];
-
 describe.each(BACKENDS)("with $name", (tested) => {
   const testAtLength = test.runIf(tested.atLength);
   const configOf = (changes: Partial<GatewayConfig> = {}) =>
@@ -51,10 +49,10 @@ describe.each(BACKENDS)("with $name", (tested) => {
 
   /** TCP talks of the client, one of each family, that the gateway's fast path carries by now. */
   async function establishedTalks(times: number): Promise<Promise<string>[]> {
-    const talks = families.map((family) =>
+    const talks = FAMILIES.map((family) =>
       ask("client", "tcp", addressOf("internet", family), { times, pause: 0.2, timeout: 2 }),
     );
-    await carried(families.map((family) => ["tcp ", `src=${addressOf("client", family)} `]));
+    await carried(FAMILIES.map((family) => ["tcp ", `src=${addressOf("client", family)} `]));
     return talks;
   }
 
@@ -135,7 +133,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
       }
     });
 
-    test.each(families)("clients pass and a stranger with a client's links does not (%s)", async (family) => {
+    test.each(FAMILIES)("clients pass and a stranger with a client's links does not (%s)", async (family) => {
       const internet = addressOf("internet", family);
       const answers = await Promise.all([
         ask("client", "tcp", internet),
@@ -154,10 +152,10 @@ describe.each(BACKENDS)("with $name", (tested) => {
           timeoutMs,
         });
       expect(await probe("client", 10_000)).toEqual([]);
-      expect((await probe("stranger", 1000)).map(({ family }) => family)).toEqual(families);
+      expect((await probe("stranger", 1000)).map(({ family }) => family)).toEqual(FAMILIES);
     });
 
-    describe.each(families)("forged packets (%s)", (family) => {
+    describe.each(FAMILIES)("forged packets (%s)", (family) => {
       const at = (role: string) => addressOf(role, family);
       const metadata = family === "ipv4" ? "169.254.169.254" : "fd00:ec2::254";
       const probe = probeAddress(family, 0) ?? "";
@@ -266,7 +264,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
       });
     });
 
-    test.each(families)(
+    test.each(FAMILIES)(
       "no client fills in another one's fragmented datagram, or spoils it (%s)",
       async (family) => {
         const [source, destination] = [addressOf("client", family), addressOf("internet", family)];
@@ -329,7 +327,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
       expect(await arrived("stopped-again")).toEqual([]);
     });
 
-    test.each(families)(
+    test.each(FAMILIES)(
       "a client's flow to which NAT gave the tunnel's port is answered (%s)",
       async (family) => {
         await inside(
@@ -354,14 +352,14 @@ describe.each(BACKENDS)("with $name", (tested) => {
 
     testAtLength("flows live on when the gateway program restarts; nothing is written", async () => {
       const elements = await clientElements();
-      const talks = families.map((family) =>
+      const talks = FAMILIES.map((family) =>
         ask("client", "tcp", addressOf("internet", family), { times: 15, pause: 0.2 }),
       );
       const kernel = countingKernel(kernelOf("gateway"));
       const restarted = newGateway(kernel);
       await restarted.init();
       await restarted.sync(both);
-      for (const [index, family] of families.entries()) {
+      for (const [index, family] of FAMILIES.entries()) {
         expect(new Set((await talks[index])?.split("\n"))).toEqual(new Set([addressOf("gateway", family)]));
       }
       expect(kernel.writes()).toBe(0);
@@ -371,13 +369,13 @@ describe.each(BACKENDS)("with $name", (tested) => {
     testAtLength("established flows take the fast path, both ways through the tunnel", async () => {
       const before = await bareAnswers();
       const answers = await Promise.all(await establishedTalks(20));
-      for (const [index, family] of families.entries()) {
+      for (const [index, family] of FAMILIES.entries()) {
         expect(new Set(answers[index]?.split("\n"))).toEqual(new Set([addressOf("gateway", family)]));
       }
       expect(await bareAnswers()).toBe(before);
     });
 
-    test.each(families)("nobody gets into an established flow of a client (%s)", async (family) => {
+    test.each(FAMILIES)("nobody gets into an established flow of a client (%s)", async (family) => {
       const [gateway, source, destination] = ["gateway", "client", "internet"].map((role) =>
         addressOf(role, family),
       ) as [string, string, string];
@@ -407,10 +405,10 @@ describe.each(BACKENDS)("with $name", (tested) => {
     testAtLength(
       "a destination that is excluded is cut off from its flows, both ways, also where the fast path carries them",
       async () => {
-        const servers = families.map((family) => addressOf("internet", family));
+        const servers = FAMILIES.map((family) => addressOf("internet", family));
         const counts = async () => {
           const got = (await seenBy("internet")).filter((line) => line.endsWith(" more"));
-          const gotBy = families.map(
+          const gotBy = FAMILIES.map(
             (family) => got.filter((line) => line.startsWith(`${addressOf("gateway", family)} `)).length,
           );
           return [...gotBy, ...(await Promise.all(servers.map(heard)))];
@@ -482,30 +480,30 @@ describe.each(BACKENDS)("with $name", (tested) => {
       async () => {
         const answers = (timeout: number) =>
           Promise.all(
-            families.map((family) => ask("client", "tcp", addressOf("internet", family), { timeout })),
+            FAMILIES.map((family) => ask("client", "tcp", addressOf("internet", family), { timeout })),
           );
         await gateway.configure(configOf({ destinations: ["203.0.113.0/24"] }));
         expect(await answers(2)).toEqual(["timeout", "timeout"]);
         await gateway.configure(configOf());
-        expect(await answers(20)).toEqual(families.map((family) => addressOf("gateway", family)));
+        expect(await answers(20)).toEqual(FAMILIES.map((family) => addressOf("gateway", family)));
       },
     );
 
     test("a client that is removed loses its elements and its flows, inner and outer; others keep theirs", async () => {
-      for (const family of families) await ask("neighbour", "udp", addressOf("internet", family));
+      for (const family of FAMILIES) await ask("neighbour", "udp", addressOf("internet", family));
       await gateway.update({ remove: ["client"] });
       const left = await flows("gateway", "src=");
-      for (const family of families) {
+      for (const family of FAMILIES) {
         const of = (role: string) => left.filter((line) => line.includes(`src=${addressOf(role, family)} `));
         expect(of("client")).toEqual([]);
         expect(of("neighbour")).not.toEqual([]);
       }
-      const answers = families.map((family) =>
+      const answers = FAMILIES.map((family) =>
         ask("client", "tcp", addressOf("internet", family), { timeout: 2 }),
       );
       expect(await Promise.all(answers)).toEqual(["timeout", "timeout"]);
       const ruleset = await packetFilter(tested);
-      for (const family of families) expect(ruleset).not.toContain(`${addressOf("client", family)} `);
+      for (const family of FAMILIES) expect(ruleset).not.toContain(`${addressOf("client", family)} `);
       await gateway.update({ put: [gatewayClient("client")] });
       expect(await ask("client", "tcp", addressOf("internet", "ipv4"))).toBe(addressOf("gateway", "ipv4"));
     });
@@ -520,7 +518,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
     testAtLength(
       "flows that a killed program left to a client that is gone are ended by the next one",
       async () => {
-        for (const family of families) await ask("client", "udp", addressOf("internet", family));
+        for (const family of FAMILIES) await ask("client", "udp", addressOf("internet", family));
         const kernel = kernelOf("gateway");
         const killed = newGateway({
           ...kernel,
@@ -531,7 +529,7 @@ describe.each(BACKENDS)("with $name", (tested) => {
         });
         await expect(killed.sync([gatewayClient("neighbour")])).rejects.toThrow(Interrupted);
         const left = () =>
-          Promise.all(families.map((family) => flows("gateway", `src=${addressOf("client", family)} `)));
+          Promise.all(FAMILIES.map((family) => flows("gateway", `src=${addressOf("client", family)} `)));
         expect((await left()).flat()).not.toEqual([]);
         const next = newGateway();
         await next.init();
