@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { clientOf, oneShotPod } from "../bed/workload/manifests.ts";
-import { gatewaysThatMistake } from "./gateway-sets.ts";
+import { gatewaysWithWrongClients } from "./gateway-sets.ts";
 import { type Ground, gatewaysOf, NAMESPACE, serverOf } from "./ground.ts";
 import { LOAD_COMMAND, LOAD_IMAGE } from "./load-program.ts";
 import { podsOf, type RunningPod } from "./pods.ts";
@@ -18,8 +18,9 @@ const ROLE_LABEL = "chaos/role";
 const LOOK_MS = 1_000;
 /** For the last pods to end. */
 const PATIENCE_MS = 300_000;
-/** What a client itself sends in this way comes through, or the attack would be none. */
-const CONTROL = "control";
+
+/** Arguments of the load program, by the name of the pod that runs it. */
+type Commands = Readonly<Record<Role, (name: string) => readonly string[]>>;
 
 /** @param forMs for how long pods come and go, in milliseconds */
 export async function churn(scene: Scene, forMs: number): Promise<void> {
@@ -34,16 +35,25 @@ export async function churn(scene: Scene, forMs: number): Promise<void> {
       ...[`-gateways=${gateways.join(",")}`, `-targets=${targets.join(",")}`],
     ],
   };
-  await tryIntrusion(ground, commands.intruder(CONTROL));
+  // The server's log is of all rounds.
+  const round = Date.now().toString(36);
+  await tryIntrusion(ground, `control-${round}`, commands);
   await mark();
-  await count(scene, await comeAndGo(ground, forMs, commands));
+  await count(scene, await comeAndGo(ground, forMs, commands, round));
 }
 
-/** Arguments of the load program, by the name of the pod that runs it. */
-type Commands = Readonly<Record<Role, (name: string) => readonly string[]>>;
+/** Takes away pods that have not come to their ends. */
+export async function endChurn({ kubectl }: Ground): Promise<void> {
+  await kubectl.run(["delete", "pods", "-n", NAMESPACE, "-l", ROLE_LABEL, "--force", "--grace-period=0"]);
+}
 
-/** @returns pods that have come to their ends */
-async function comeAndGo(ground: Ground, forMs: number, commands: Commands): Promise<readonly RunningPod[]> {
+/** @returns all pods, in the order in which they came to their ends; the last ones may never have */
+async function comeAndGo(
+  ground: Ground,
+  forMs: number,
+  commands: Commands,
+  round: string,
+): Promise<readonly RunningPod[]> {
   const ended = new Map<string, RunningPod>();
   const until = Date.now() + forMs;
   for (let turn = 1; ; turn += 1) {
@@ -51,10 +61,8 @@ async function comeAndGo(ground: Ground, forMs: number, commands: Commands): Pro
     const done = present.filter(({ phase }) => phase === "Succeeded" || phase === "Failed");
     for (const pod of done) ended.set(pod.name, pod);
     await deletePods(ground, done);
-    if (Date.now() < until) await createMissing(ground, present, commands, turn);
-    else if (present.length === 0) return [...ended.values()];
-    if (Date.now() > until + PATIENCE_MS)
-      throw new ToolError("timeout", "some pods do not come to their ends");
+    if (Date.now() < until) await createMissing(ground, present, commands, `${round}-${turn}`);
+    else if (present.length === 0 || Date.now() > until + PATIENCE_MS) return [...ended.values(), ...present];
     await sleep(LOOK_MS);
   }
 }
@@ -63,7 +71,7 @@ async function createMissing(
   { kubectl, cluster, clients, egress }: Ground,
   present: readonly RunningPod[],
   commands: Commands,
-  turn: number,
+  turn: string,
 ): Promise<void> {
   const pods = clients.flatMap(({ node }) =>
     Object.entries(ROLES).flatMap(([role, count]) => {
@@ -98,31 +106,45 @@ async function deletePods({ kubectl }: Ground, pods: readonly RunningPod[]): Pro
   await kubectl.run(["delete", "pods", "-n", NAMESPACE, "--ignore-not-found", "--wait=false", ...names]);
 }
 
-/** Has a client do what intruders do, until it comes through. */
-async function tryIntrusion({ cluster, clients }: Ground, args: readonly string[]): Promise<void> {
+/** Has a client do what intruders do, and waits until that has come through: else the attack would be none. */
+async function tryIntrusion(
+  { cluster, clients }: Ground,
+  name: string,
+  { intruder }: Commands,
+): Promise<void> {
   const [{ node, containerId }] = clients as [RunningPod];
-  await cluster.node(node).startInContainer(containerId, [LOAD_COMMAND, ...args], () => {}).ended;
-  await waitUntil(async () => (await serverOf(cluster).log()).includes(CONTROL), {
+  await cluster.node(node).startInContainer(containerId, [LOAD_COMMAND, ...intruder(name)], () => {}).ended;
+  await waitUntil(async () => isHeard(await serverOf(cluster).log(), name), {
     ...{ what: "what a client sends past its tunnel to reach the internet", timeoutMs: 30_000 },
   });
 }
 
-/** Says what must not be, among how many there were. */
-async function count(scene: Scene, ended: readonly RunningPod[]): Promise<void> {
-  const { ground } = scene;
-  const visitors = ended.filter(({ name }) => name.startsWith("visitor"));
-  const former = new Set(visitors.map(({ ipv4 }) => ipv4));
-  const successors = ended.filter(({ name, ipv4 }) => name.startsWith("intruder") && former.has(ipv4));
+function isHeard(log: string, name: string): boolean {
+  return log.includes(`intruder ${name}\n`);
+}
+
+/** Counts what may not be. */
+async function count({ ground, count }: Scene, pods: readonly RunningPod[]): Promise<void> {
+  const visitors = pods.filter(({ name }) => name.startsWith("visitor"));
+  const refused = visitors.filter(({ phase }) => phase !== "Succeeded");
+  const successors = successorsOfVisitors(pods);
   if (successors.length === 0) throw new ToolError("nothing-measured", "no address was used again");
-  const refused = visitors.filter(({ phase }) => phase === "Failed");
   const log = await serverOf(ground.cluster).log();
-  const accepted = successors.filter(({ name }) => log.includes(`intruder ${name}\n`));
-  const mistaken = await gatewaysThatMistake(ground, ground.clients);
-  scene.count("clients refused", refused.length, visitors.length);
-  scene.count("pods with a former client's address accepted", accepted.length, successors.length);
-  scene.count(
-    "gateways that do not know the clients exactly",
-    mistaken.length,
-    (await gatewaysOf(ground)).length,
-  );
+  const accepted = successors.filter(({ name }) => isHeard(log, name));
+  const gateways = await gatewaysOf(ground);
+  const wrong = await gatewaysWithWrongClients(ground, ground.clients);
+  count("clients refused", refused.length, visitors.length);
+  count("pods with a former client's address accepted", accepted.length, successors.length);
+  count("gateways that do not know the clients exactly", wrong.length, gateways.length);
+}
+
+/** Intruders that have done what they came for with the address of a client that had gone before. */
+function successorsOfVisitors(pods: readonly RunningPod[]): readonly RunningPod[] {
+  const former = new Set<string>();
+  const successors: RunningPod[] = [];
+  for (const pod of pods) {
+    if (pod.name.startsWith("visitor")) former.add(pod.ipv4);
+    else if (pod.phase === "Succeeded" && former.has(pod.ipv4)) successors.push(pod);
+  }
+  return successors;
 }

@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 export interface CourseOptions extends Load {
   /** How many times to do all of it. */
   readonly rounds: number;
-  /** In place of rounds: for how long. What programs hold is watched meanwhile. */
+  /** In place of rounds: for how long to begin it again. What programs hold is watched meanwhile. */
   readonly hours?: number;
 }
 
@@ -45,8 +45,9 @@ export class Course {
     const { rounds, hours } = this.#options;
     const until = Date.now() + (hours ?? 0) * HOUR_MS;
     for (let round = 1; hours === undefined ? round <= rounds : Date.now() < until; round += 1) {
-      for (const report of this.reports)
-        if (report.brokenOff === undefined) await this.#measure(report, round);
+      const left = this.reports.filter(({ brokenOff }) => brokenOff === undefined);
+      if (left.length === 0) return;
+      for (const report of left) await this.#measure(report, round);
     }
   }
 
@@ -56,16 +57,21 @@ export class Course {
     try {
       const measured = await measureRound(this.#ground, SCENARIOS[chaos] as Scenario, this.#options);
       this.#reports.set(chaos, { ...report, rounds: [...rounds, measured] });
-      if (this.#options.hours !== undefined) await this.#addSamples();
     } catch (err) {
       progress(`${chaos} is broken off: ${String(err)}`);
       const [brokenOff = ""] = String(err).split("\n");
       this.#reports.set(chaos, { ...report, brokenOff });
+      return;
     }
+    if (this.#options.hours !== undefined) await this.#addSamples();
   }
 
   async #addSamples(): Promise<void> {
-    await untilWhole(this.#ground);
-    this.#holdings = await addSamples(this.#ground, this.#holdings);
+    try {
+      await untilWhole(this.#ground);
+      this.#holdings = await addSamples(this.#ground, this.#holdings);
+    } catch (err) {
+      progress(`no samples are taken: ${String(err)}`);
+    }
   }
 }

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeAll, expect, test } from "vitest";
+import { LoadDialogue } from "./load-dialogue.ts";
 import { loadProgram } from "./load-program.ts";
-import { LoadReport, loadArguments } from "./load-report.ts";
+import { type LoadReport, loadArguments } from "./load-report.ts";
 import { roundOf } from "./round.ts";
 
 const ADDRESSES = ["127.0.0.1", "::1"];
@@ -35,15 +35,12 @@ async function reportAfter(act: (server: ChildProcess) => Promise<void>): Promis
   const server = await startServer();
   const load = spawn(program, loadArguments({ targets: ADDRESSES, busy: 1, idle: 1, rate: 10 }));
   running.push(load);
-  const lines = createInterface({ input: load.stdout })[Symbol.asyncIterator]();
-  const next = async () => String((await lines.next()).value);
-  expect(await next()).toBe("ready");
+  const dialogue = new LoadDialogue(load.stdout, (text) => load.stdin.write(text));
+  await dialogue.ready();
   await sleep(700);
-  load.stdin.write("mark\n");
-  expect(await next()).toBe("marked");
+  await dialogue.mark();
   await act(server);
-  load.stdin.write("stop\n");
-  return LoadReport.parse(JSON.parse(await next()));
+  return dialogue.stop();
 }
 
 test("flows survive where nothing is done, and know the address that they are seen with", async () => {

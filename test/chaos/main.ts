@@ -1,11 +1,11 @@
 import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { commitOfCheckout, describeNodes } from "../bench/origin.ts";
+import { progress } from "../bench/progress.ts";
 import { Course } from "./course.ts";
 import { makeGround, removeGround, type Selection, withChaosCluster } from "./ground.ts";
-import type { Holding } from "./holding.ts";
 import type { Load } from "./measure.ts";
-import { formatMeasurement, isAllKept, type Measurement, type Report } from "./report.ts";
+import { formatMeasurement, isAllKept, type Measurement } from "./report.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
 // npm run chaos -- NAME... [--json]: what becomes of flows while gateways, nodes and programs come to harm.
@@ -37,10 +37,13 @@ const program = new Command("npm run chaos --")
     10,
   )
   .option("--rounds <count>", "how many times to do all of it", positiveInteger, 1)
-  .option(
-    "--hours <count>",
-    "for how long to do it again and again, in place of --rounds, and to watch that programs do not grow",
-    positiveNumber,
+  .addOption(
+    new Option(
+      "--hours <count>",
+      "for how long to begin all of it again, with each selection, and to watch that programs do not grow",
+    )
+      .argParser(positiveNumber)
+      .conflicts("rounds"),
   )
   .addOption(
     new Option("--selection <selection>", "who picks gateways")
@@ -76,22 +79,30 @@ function positiveInteger(text: string): number {
 async function measure(names: readonly string[], options: Options): Promise<Measurement> {
   const { flows, rate, selection } = options;
   const [commit, machine] = await Promise.all([commitOfCheckout(), describeNodes()]);
-  const reports: Report[] = [];
-  const holdings: Holding[] = [];
-  await withChaosCluster(async (cluster, kubectl) => {
+  const courses: Course[] = [];
+  const all = withChaosCluster(async (cluster, kubectl) => {
     for (const each of SELECTIONS[selection]) {
       const ground = await makeGround(cluster, kubectl, each);
       const course = new Course(ground, names, options);
+      courses.push(course);
       await course.run();
-      reports.push(...course.reports);
-      holdings.push(...course.holdings);
       await removeGround(ground);
     }
+  });
+  await all.catch((err: unknown) => {
+    if (courses.length === 0) throw err;
+    // What is measured is worth more than the rest.
+    progress(`broken off: ${String(err)}`);
+    process.exitCode = 1;
   });
   const setup =
     `3 nodes, a gateway on each, sessionAffinity None; clients on 2 nodes, with ${flows} TCP flows and 4 UDP flows together, ` +
     `IPv4 and IPv6, and ${rate} new connections per second from each to each of 2 addresses`;
-  return { commit, machine, setup, reports, ...(holdings.length > 0 && { holdings }) };
+  const reports = courses.flatMap((course) => course.reports);
+  const [{ holdings }] = courses as [Course];
+  // Service selection has nothing to keep.
+  const isWatched = holdings.length > 0 && selection !== "Service";
+  return { commit, machine, setup, reports, ...(isWatched && { holdings: [...holdings] }) };
 }
 
 await runCommand(program);

@@ -124,10 +124,21 @@ test("what programs hold may not grow while all of it goes on for hours", () => 
 test("a connection that no flow has may not be left at all", () => {
   const left = (...samples: readonly number[]) => ({
     ...measurement({ ...RESTART, selection: "Agent", rounds: [round({})] }),
-    holdings: [{ what: "gateway: connections without a flow", samples: [...samples] }],
+    holdings: [
+      { what: "gateway: connections without a flow", samples: [...samples], isTransient: true as const },
+    ],
   });
-  expect(isAllKept(left(0, 1, 0, 0))).toBe(true);
-  expect(isAllKept(left(0, 0, 0, 1))).toBe(false);
+  expect(isAllKept(left(0, 0, 0, 0))).toBe(true);
+  expect(isAllKept(left(0, 1, 0, 0))).toBe(false);
+});
+
+test("from three samples nobody can tell whether anything grows", () => {
+  const few = {
+    ...measurement({ ...RESTART, selection: "Agent", rounds: [round({})] }),
+    holdings: [{ what: "operator: descriptors", samples: [30, 30, 30] }],
+  };
+  expect(isAllKept(few)).toBe(false);
+  expect(formatMeasurement(few)).toContain("operator: descriptors: too few samples to tell");
 });
 
 test("flows of the gateway may hang where a scenario allows it, and others may not be lost", () => {

@@ -31,7 +31,7 @@ export const Round = z.object({
   longestStallMs: z.number(),
   /** Packets with a client's own address that reached the internet. */
   leaked: z.int(),
-  /** What else the scenario has counted that none must be, by its name; absent if there is nothing. */
+  /** What else the scenario has counted, by its name: of each none may be. Absent if there is nothing. */
   counts: z.record(z.string(), z.object({ count: z.int(), of: z.int() })).optional(),
 });
 export type Round = z.infer<typeof Round>;

@@ -4,7 +4,7 @@ import { tagImages, upgradeChart } from "../bed/workload/chart.ts";
 import { gatewaysReady } from "../bed/workload/gateways.ts";
 import { egress } from "../bed/workload/manifests.ts";
 import { programOf } from "../bed/workload/pod-processes.ts";
-import { churn } from "./churn.ts";
+import { churn, endChurn } from "./churn.ts";
 import type { Expected } from "./expected.ts";
 import { gatewaysOf, NAMESPACE, replicasIn } from "./ground.ts";
 import {
@@ -243,6 +243,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       "for five minutes clients come and go, and other pods get their addresses and send gateways what only clients may",
     act: (scene) => churn(scene, CHURN_MS),
     lastsMs: SETTLE_MS,
+    undo: ({ ground }) => endChurn(ground),
     expected: NOTHING_IS_FELT,
   },
 };

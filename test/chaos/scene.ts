@@ -12,7 +12,7 @@ export interface Scene {
   readonly node: ClusterNode;
   /** Has the clients note the time. It is called once, right before the first thing that may be felt. */
   readonly mark: () => Promise<void>;
-  /** Says how many of so many are as none must be. */
+  /** Reports how many of a number of things are wrong: none may be. */
   readonly count: (what: string, count: number, of: number) => void;
 }
 

@@ -40,7 +40,7 @@ function feltBy({ felt }: Times): Findings {
   );
   const reset = milliseconds(
     "the last open flow of the gateway is reset",
-    felt.map(({ slowestResetMs = Number.NaN }) => slowestResetMs),
+    felt.map(({ slowestResetMs = 0 }) => slowestResetMs),
   );
   const hanging = felt.reduce((sum, { broken }) => sum + broken, 0);
   return {

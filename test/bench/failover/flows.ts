@@ -1,17 +1,19 @@
 /** Open flows of a client, through the links that stand for its tunnels, and a server behind all of them. */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
 import { execa } from "execa";
 import { z } from "zod";
-import { LoadReport, loadArguments } from "../../chaos/load-report.ts";
+import { inNetns, ipBatch, netnsPath } from "../../bed/system/network-namespace.ts";
+import { LoadDialogue } from "../../chaos/load-dialogue.ts";
+import { loadArguments } from "../../chaos/load-report.ts";
 import { type Round, roundOf } from "../../chaos/round.ts";
 import { PEER } from "../native/kernel.ts";
 
 const SERVER = "egress-nat-bench-server";
 const TARGETS = ["203.0.113.1", "2001:db8::1"];
-const DEAD = "inet dead";
+const DEAD = ["inet", "dead"];
 
 /** To each address. */
 const LOAD = { busy: 20, idle: 20, rate: 20 };
@@ -34,20 +36,25 @@ export class Flows {
   /**
    * Does something while a server is where the links of a client lead. What it answers arrives by the client's card.
    *
-   * @param client network namespace
+   * @param client name of its network namespace
    * @param program of test/chaos/load
    */
   static async during(client: string, program: string, work: (flows: Flows) => Promise<void>): Promise<void> {
-    await ip([`netns add ${SERVER}`]);
-    let server: ChildProcess | undefined;
+    // Of a run that was killed.
+    await ipBatch(undefined, [`netns del ${SERVER}`]).catch(() => {});
+    await ipBatch(undefined, [`netns add ${SERVER}`]);
+    let server: LoadProcess | undefined;
     try {
       await connect(client);
-      server = inNetns(SERVER, program, ["serve", ...TARGETS]);
-      await once(server.stdout as NodeJS.ReadableStream, "data");
-      await work(new Flows(client, program));
+      server = start(SERVER, [program, "serve", ...TARGETS]);
+      const ended = once(server, "exit").then(() =>
+        Promise.reject(new Error("the server of the load has ended")),
+      );
+      await Promise.race([once(server.stdout, "data"), ended]);
+      await Promise.race([work(new Flows(client, program)), ended]);
     } finally {
       server?.kill("SIGKILL");
-      await ip([`netns del ${SERVER}`]);
+      await ipBatch(undefined, [`netns del ${SERVER}`]);
     }
   }
 
@@ -55,23 +62,18 @@ export class Flows {
    * Keeps flows open, and begins new ones, while something is done.
    *
    * @param harm is given what has the clock run
+   * @throws Error when no flow was reset
    */
   async measure(harm: (mark: () => Promise<void>) => Promise<void>): Promise<Round> {
-    const load = inNetns(this.#client, this.#program, loadArguments({ targets: TARGETS, ...LOAD }));
-    const lines = createInterface({ input: load.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
-    const next = async () => {
-      const { value, done } = await lines.next();
-      if (done) throw new Error("the load program has ended");
-      return value;
-    };
-    const say = async (word: string) => {
-      load.stdin?.write(`${word}\n`);
-      return next();
-    };
+    const options = { targets: TARGETS, ...LOAD };
+    const load = start(this.#client, [this.#program, ...loadArguments(options)]);
+    const dialogue = new LoadDialogue(load.stdout, (text) => load.stdin.write(text));
     try {
-      await next();
-      await harm(async () => void (await say("mark")));
-      return roundOf([LoadReport.parse(JSON.parse(await say("stop")))], [], 0);
+      await dialogue.ready();
+      await harm(() => dialogue.mark());
+      const round = roundOf([await dialogue.stop()], [], 0);
+      if (round.reset === 0) throw new Error("no flow used the gateway that died");
+      return round;
     } finally {
       load.kill("SIGKILL");
     }
@@ -81,20 +83,18 @@ export class Flows {
   async cut(marks: readonly number[]): Promise<void> {
     const links = await Promise.all(marks.map((mark) => this.#linkOf(mark)));
     const drop = `iifname { ${links.map((link) => PEER + link).join(", ")} } drop`;
-    await inServer(
-      "nft",
-      `table ${DEAD} { chain arrivals { type filter hook prerouting priority raw; ${drop}; }; }`,
-    );
+    const chain = `chain arrivals { type filter hook prerouting priority raw; ${drop}; }`;
+    await run(SERVER, ["nft", `table ${DEAD.join(" ")} { ${chain}; }`]);
   }
 
   async mend(): Promise<void> {
-    await inServer("nft", "delete", "table", ...DEAD.split(" "));
+    await run(SERVER, ["nft", "delete", "table", ...DEAD]);
   }
 
   async #linkOf(mark: number): Promise<string> {
     for (const family of ["-4", "-6"]) {
       const ask = async (...question: readonly string[]): Promise<unknown> =>
-        JSON.parse((await execa("ip", ["-n", this.#client, family, "-json", ...question])).stdout);
+        JSON.parse(await run(this.#client, ["ip", family, "-json", ...question]));
       const table = Rules.parse(await ask("rule")).find(({ fwmark }) => Number(fwmark) === mark)?.table;
       if (table === undefined) continue;
       const routes = Routes.parse(await ask("route", "show", "table", table));
@@ -107,34 +107,34 @@ export class Flows {
 
 /** Moves the other ends of the client's card and links to the server. */
 async function connect(client: string): Promise<void> {
-  const { stdout } = await execa("ip", ["-n", client, "-json", "link", "show", "type", "veth"]);
-  const names = Links.parse(JSON.parse(stdout)).map(({ ifname }) => ifname);
-  const peers = names.filter((name) => name.startsWith(PEER));
-  await ip(
-    [...peers, "node0"].map((name) => `link set ${name} netns ${SERVER}`),
-    client,
+  const links = Links.parse(JSON.parse(await run(client, ["ip", "-json", "link", "show", "type", "veth"])));
+  const peers = links.map(({ ifname }) => ifname).filter((name) => name.startsWith(PEER));
+  // What arrives by a link is answered by the card.
+  await run(SERVER, ["sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"]);
+  const moved = [...peers, "node0"];
+  await ipBatch(
+    netnsPath(client),
+    moved.map((name) => `link set ${name} netns ${SERVER}`),
   );
-  await ip(
-    [
-      ...["lo", "node0", ...peers].map((name) => `link set ${name} up`),
-      ...peers.map((name) => `link set ${name} arp off`),
-      ...TARGETS.map((target) => `address add ${target} dev lo`),
-      "address add 10.244.1.1/24 dev node0",
-      "address add fd00:244:1::1/64 dev node0 nodad",
-    ],
-    SERVER,
-  );
+  await ipBatch(netnsPath(SERVER), [
+    ...["lo", ...moved].map((name) => `link set ${name} up`),
+    ...peers.map((name) => `link set ${name} arp off`),
+    ...TARGETS.map((target) => `address add ${target} dev lo`),
+    "address add 10.244.1.1/24 dev node0",
+    "address add fd00:244:1::1/64 dev node0 nodad",
+  ]);
 }
 
-async function ip(lines: readonly string[], netns?: string): Promise<void> {
-  const where = netns === undefined ? [] : ["-n", netns];
-  await execa("ip", [...where, "-batch", "-"], { input: lines.map((line) => `${line}\n`).join("") });
+async function run(netns: string, command: readonly string[]): Promise<string> {
+  const [file, ...args] = inNetns(netnsPath(netns), command) as [string, ...string[]];
+  return (await execa(file, args)).stdout;
 }
 
-async function inServer(...command: readonly string[]): Promise<void> {
-  await execa("ip", ["netns", "exec", SERVER, ...command]);
-}
+type LoadProcess = ChildProcessByStdio<Writable, Readable, null>;
 
-function inNetns(netns: string, program: string, args: readonly string[]): ChildProcess {
-  return spawn("ip", ["netns", "exec", netns, program, ...args], { stdio: ["pipe", "pipe", "inherit"] });
+/** It ends with this program, however this ends. */
+function start(netns: string, command: readonly string[]): LoadProcess {
+  const owned = ["setpriv", "--pdeathsig", "KILL", "--", ...inNetns(netnsPath(netns), command)];
+  const [file, ...args] = owned as [string, ...string[]];
+  return spawn(file, args, { stdio: ["pipe", "pipe", "inherit"] });
 }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beatBy, Heartbeats } from "@egress-nat/client-sidecar";
 import { type ClientConfig, HeartbeatProber, HeartbeatResponder } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
-import { execa } from "execa";
+import { ipBatch } from "../../bed/system/network-namespace.ts";
 import { type Gateway, gatewayAt, NAT, SteeredClients } from "../native/steered-clients.ts";
 
 /** Any that is free: no other program is in this network namespace. */
@@ -76,7 +76,7 @@ export class WatchingClients {
     const lines = this.#gateways.flatMap(({ addresses }) =>
       addresses.map((each) => `address add ${each} dev lo`),
     );
-    await execa("ip", ["-batch", "-"], { input: ["link set lo up", ...lines, ""].join("\n") });
+    await ipBatch(undefined, ["link set lo up", ...lines]);
     for (const gateway of this.#gateways) await this.#start(gateway);
     const ended = new AbortController();
     await this.#clients.during(async () => {
