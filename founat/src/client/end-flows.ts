@@ -7,7 +7,9 @@ const SOCKETS_AT_ONCE = 300;
 
 /**
  * Goes once through all flows, because conntrack's table is that of all network namespaces, and to go through it takes
- * longer than anything else here: `conntrack -D` would do so again. Without a filter ss would close all sockets.
+ * longer than anything else here: `conntrack -D` would do so again. A client with few flows, as most are, and none of these
+ * marks is done before that: its file in /proc (CONFIG_NF_CONNTRACK_PROCFS) is read in a tenth of the time, because the
+ * kernel takes no lock for it. Without a filter ss would close all sockets.
  *
  * Arguments: the mask, and a value for each mark.
  */
@@ -18,7 +20,8 @@ ${NETLINK}
 # linux/netfilter/nfnetlink_conntrack.h
 use constant { CT_GET => 1 << 8 | 1, CT_DELETE => 1 << 8 | 2, TUPLE_ORIG => 1, MARK => 8, ID => 12, ZONE => 18 };
 use constant { TUPLE_IP => 1, TUPLE_PROTO => 2, PROTO_NUM => 1, PROTO_SRC_PORT => 2, PROTO_DST_PORT => 3, IPPROTO_TCP => 6 };
-my ($mask, %wanted) = (shift, map { $_ => 1 } @ARGV);
+# A number, because & of two strings is one of their bytes.
+my ($mask, %wanted) = (shift() + 0, map { $_ => 1 } @ARGV);
 
 sub ask {
   my ($socket, $type, $flags, $family, $body) = @_;
@@ -53,6 +56,16 @@ sub connection {
   return "( src [$source]:$from and dst [$destination]:$to )";
 }
 
+# What does not fit into one read is no answer: flows that end between two reads would hide others.
+sub has_none {
+  open my $file, '<', '/proc/self/net/nf_conntrack' or return;
+  defined sysread $file, my $flows, 1 << 16 or return;
+  my $more = sysread $file, my $rest, 1;
+  return if !defined $more || $more > 0;
+  return !grep { $wanted{$_ & $mask} } $flows =~ / mark=(\d+)/g;
+}
+
+exit if has_none();
 open STDOUT, '>', '/dev/null';
 open STDERR, '>', '/dev/null';
 socket my $socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";

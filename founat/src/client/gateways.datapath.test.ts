@@ -223,7 +223,11 @@ describe("the flows of a gateway that is gone", () => {
     expect(await newFlows()).toEqual(all("second"));
   });
 
-  test("are ended while they wait", async () => {
+  test.each([0, 100])("are ended while they wait, beside %i others", async (others) => {
+    await inside(
+      "client",
+      `bash -c 'for port in $(seq ${others}); do echo > /dev/udp/127.0.0.1/$port; done'`,
+    );
     const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
     const open = () => inside("client", "ss -H -t -n state established | wc -l");
     const options = { times: 2, pause: 10 };
