@@ -3,7 +3,6 @@ import { FounatError, type FounatErrorCode } from "../error.ts";
 import type { LinkState } from "../iproute/state.ts";
 import type { SysctlWrites } from "../kernel/step.ts";
 import type { GatewayFacts } from "./plan.ts";
-import type { GatewayState } from "./state.ts";
 
 const IP_FORWARDING = { ipv4: "net/ipv4/ip_forward", ipv6: "net/ipv6/conf/all/forwarding" } as const;
 const RP_FILTER = "net/ipv4/conf/all/rp_filter";
@@ -64,7 +63,7 @@ export function sysctlStep(
 
 /** @throws FounatError `forwarding-disabled` or `strict-reverse-path-filter` when the namespace is not prepared */
 export function checkSysctls(
-  { sysctls }: Pick<GatewayState, "sysctls">,
+  { sysctls }: { readonly sysctls: ReadonlyMap<string, string> },
   { uplink, marksWayBack }: GatewayFacts,
 ): void {
   const lacks = (path: string) => sysctls.get(path) !== FORWARDING[path];
