@@ -39,7 +39,7 @@ export async function churn(scene: Scene, forMs: number): Promise<void> {
   const round = Date.now().toString(36);
   await tryIntrusion(ground, `control-${round}`, commands);
   await mark();
-  await count(scene, await comeAndGo(ground, forMs, commands, round));
+  await countWrongs(scene, await comeAndGo(ground, forMs, commands, round));
 }
 
 /** Takes away pods that have not come to their ends. */
@@ -124,7 +124,7 @@ function isHeard(log: string, name: string): boolean {
 }
 
 /** Counts what may not be. */
-async function count({ ground, count }: Scene, pods: readonly RunningPod[]): Promise<void> {
+async function countWrongs({ ground, count }: Scene, pods: readonly RunningPod[]): Promise<void> {
   const visitors = pods.filter(({ name }) => name.startsWith("visitor"));
   const refused = visitors.filter(({ phase }) => phase !== "Succeeded");
   const successors = successorsOfVisitors(pods);

@@ -1,4 +1,4 @@
-import type { Family } from "@egress-nat/addresses";
+import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Gateway } from "../gateway/gateway.ts";
 import { prepareGatewayNetns } from "../gateway/netns.ts";
@@ -23,9 +23,7 @@ import type { ClientConfig, ClientGateway } from "./config.ts";
 
 const { client } = useClientAndGateway();
 const protocols = ["tcp", "udp"] as const;
-const ways = (["ipv4", "ipv6"] as const).flatMap((family) =>
-  protocols.map((protocol) => ({ family, protocol })),
-);
+const ways = FAMILIES.flatMap((family) => protocols.map((protocol) => ({ family, protocol })));
 type Way = (typeof ways)[number];
 
 /** Gateways by where they are; the Service leads to the first. */
@@ -231,9 +229,7 @@ describe("the flows of a gateway that is gone", () => {
     const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
     const open = () => inside("client", "ss -H -t -n state established | wc -l");
     const options = { times: 2, pause: 10 };
-    const waiting = (["ipv4", "ipv6"] as const).map((family) =>
-      ask("client", "tcp", addressOf("internet", family), options),
-    );
+    const waiting = FAMILIES.map((family) => ask("client", "tcp", addressOf("internet", family), options));
     await expect.poll(open, { timeout: 20_000 }).toBe("2\n");
     await client.steer(configured(second), known);
     expect(await open()).toBe("0\n");

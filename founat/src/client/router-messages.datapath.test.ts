@@ -1,3 +1,4 @@
+import { FAMILIES } from "@egress-nat/addresses";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import type { Kernel } from "../kernel/kernel.ts";
 import { silent } from "../testing/configs.ts";
@@ -132,7 +133,7 @@ describe("where the way out comes from a router's advertisement", () => {
   });
 });
 
-describe.each(["ipv4", "ipv6"] as const)("a redirect of the outer packets (%s)", (family) => {
+describe.each(FAMILIES)("a redirect of the outer packets (%s)", (family) => {
   const service = addressOf("service", family);
   const version = family === "ipv4" ? "" : "-6";
   const wayOf = (namespace: Namespace) => inside(namespace, `ip ${version} route get ${service}`);
@@ -181,7 +182,7 @@ describe("a neighbour that has taken the router's place on the link, by forged A
     );
   });
 
-  test.each(["ipv4", "ipv6"] as const)("gets nothing that left bare (%s)", async (family) => {
+  test.each(FAMILIES)("gets nothing that left bare (%s)", async (family) => {
     const internet = addressOf("internet", family);
     const bare = async () =>
       Number(/packets (\d+)/.exec(await inside("neighbour", "nft list counter netdev seen bare"))?.[1]);
