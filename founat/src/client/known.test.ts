@@ -83,6 +83,23 @@ test("flows of gateways that are not named end, in each family", () => {
   expect(words(known(A, spare(B)), B)).toEqual(["lead", "end flows"]);
 });
 
+test("an Egress that loses its gateways leaves its flows to no other Egress", () => {
+  const both = (...gateways: readonly ClientGateway[]) =>
+    clientConfig(
+      egress({ name: "partners/nat", destinations: ["203.0.113.0/24", "2001:db8:113::/48"], gateways }),
+      egress({ gateways: [B] }),
+    );
+  const from = new Known(both(A), facts, planClient(both(A), facts));
+  for (const left of [[existing(A)], []]) {
+    const [step] = from.steering(both(...left))?.steps ?? [];
+    if (step === undefined || !("file" in step)) return expect.fail();
+    const elements = (map: string) =>
+      new RegExp(`map ${map} {[^}]*?elements = {([^}]*)}`).exec(`${step.input}`)?.[1]?.match(/\S+ : \w+/g);
+    expect(elements("choices")).toHaveLength(2);
+    expect(elements("choices_late")).toBeUndefined();
+  }
+});
+
 test("a tunnel is there until a look has taken it away", () => {
   const steered = known(A, spare(B)).steering(use(B))?.known ?? expect.fail();
   expect(words(steered, B)).toEqual([]);

@@ -39,7 +39,8 @@ export class Known implements KnownClient {
     this.#config = config;
     this.#facts = { ...facts, pins };
     this.#plan = plan;
-    this.#ways = { pins: ways.pins, choices: ways.choices, oneWay: plan.policy.oneWay };
+    const { pins: pinned, choices, late } = ways;
+    this.#ways = { pins: pinned, choices, late, oneWay: plan.policy.oneWay };
   }
 
   markTo(address: string): number | undefined {
@@ -68,8 +69,13 @@ export class Known implements KnownClient {
     const kept = plan.links
       .filter(({ remote }) => remote !== undefined && named.includes(remote))
       .map(linkName);
-    const { choices } = plan;
-    const steered = { ...this.#ways, choices, pins: plan.pins.filter(({ link }) => kept.includes(link)) };
+    const { choices, late } = plan;
+    const steered = {
+      ...this.#ways,
+      choices,
+      late,
+      pins: plan.pins.filter(({ link }) => kept.includes(link)),
+    };
     if (isDeepStrictEqual(steered, this.#ways)) return { steps: [], known: this };
     const gone = this.#ways.pins.filter(({ link }) => !kept.includes(link));
     return {

@@ -206,7 +206,7 @@ test("with other gateways flows go where a plan of these would lead them, whoeve
   const plan = planClient(configWith(a as ClientGateway), known);
   for (const gateways of [[a, b], [b], [], [{ ...b, flows: "existing" }, a]] as ClientGateway[][]) {
     const { links, policy } = planClient(configWith(...gateways), known);
-    const { pins, choices } = policy;
-    expect(planWays(plan, configWith(...gateways), known)).toEqual({ links, pins, choices });
+    const { pins, choices, late } = policy;
+    expect(planWays(plan, configWith(...gateways), known)).toEqual({ links, pins, choices, late });
   }
 });

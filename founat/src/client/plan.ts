@@ -66,13 +66,13 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
     ({ family, carriers }) => carriers.size > 0 && facts.families.includes(family),
   );
   const probes = probesOf(config.egresses, routed);
-  const { links, pins, choices } = waysOf(routed, { port, replies }, facts);
+  const { links, pins, choices, late } = waysOf(routed, { port, replies }, facts);
   const oneWay = goOneWay(routed, pins, facts.ways);
   const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, replies }));
   const links4 = links.filter(({ family }) => family === "ipv4").map(linkName);
   return {
     policy: {
-      ...{ uplink: config.uplink, port, replies, pins, choices, oneWay },
+      ...{ uplink: config.uplink, port, replies, pins, choices, late, oneWay },
       families: { ipv4: familyPolicy("ipv4", coverage), ipv6: familyPolicy("ipv6", coverage) },
     },
     fouPorts: routed.flatMap(({ family, local }) => (local === undefined ? [] : [{ family, port }])),
@@ -120,8 +120,13 @@ function waysOf(
       : tunnelsOf(family, carriers).map((key) => tunnelLink(key, port, facts.uplink, local)),
   );
   const pins = pinsOf(links, facts.pins, replies.mask);
-  const choices = routed.flatMap(({ family, carriers }) => choicesAmong(family, carriers, pins));
-  return { links, pins, choices };
+  const late: Record<Family, readonly Pin[]> = { ipv4: [], ipv6: [] };
+  const choices = routed.flatMap(({ family, carriers }) => {
+    const among = choicesAmong(family, carriers, pins);
+    late[family] = among.late;
+    return among.choices;
+  });
+  return { links, pins, choices, late };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type Family, mergeRanges, type Range, rangeOf } from "@egress-nat/addresses";
 import { linkName } from "../iproute/links.ts";
 import { parseCidr, prefixesOf } from "../routing/cidr.ts";
@@ -29,13 +30,18 @@ export interface ClientPolicy {
   /** Where flows stay: a mark of each link to a gateway. */
   readonly pins: readonly Pin[];
   readonly choices: readonly Choice[];
+  /**
+   * Where flows of a family begin that the routes still lead to a link which is nobody's choice: the pins that all of its
+   * Egresses choose from. None where these differ, because nobody can tell whose the flow is.
+   */
+  readonly late: Readonly<Record<Family, readonly Pin[]>>;
   /** Whether all flows go where the routes lead: there is no other link that any could have begun on. */
   readonly oneWay: boolean;
   readonly families: Readonly<Record<Family, FamilyPolicy>>;
 }
 
 /** Where flows go. */
-export type Ways = Pick<ClientPolicy, "pins" | "choices" | "oneWay">;
+export type Ways = Pick<ClientPolicy, "pins" | "choices" | "late" | "oneWay">;
 
 /** With which gateways flows begin that the routes lead to a link. */
 interface Choice {
@@ -61,18 +67,21 @@ export function choicesAmong(
   family: Family,
   egresses: Iterable<ClientEgress>,
   pins: readonly Pin[],
-): readonly Choice[] {
+): { readonly choices: readonly Choice[]; readonly late: readonly Pin[] } {
   const choices = new Map<string, Choice>();
-  for (const egress of egresses) {
+  const chosenByEach = Array.from(egresses, (egress) => {
     const names = choicesOf(family, egress).map(linkName);
     const chosen = pins.filter(({ link }) => names.includes(link));
-    if (chosen.length === 0) continue;
+    if (chosen.length === 0) return chosen;
     for (const link of linksOf(family, egress).map(linkName)) {
       // Of two Egresses that name one gateway it belongs to the first, as a destination does.
       if (!choices.has(link)) choices.set(link, { link, pins: chosen });
     }
-  }
-  return [...choices.values()];
+    return chosen;
+  });
+  const [first = [], ...others] = chosenByEach;
+  const isCommon = others.every((chosen) => isDeepStrictEqual(chosen, first));
+  return { choices: [...choices.values()], late: isCommon ? first : [] };
 }
 
 /** Who carries what of one family. */

@@ -13,7 +13,7 @@ test("two Egresses that share a gateway spread their flows each over its own gat
     { link: "fou4_1", pins: [one, two] },
     { link: "fou4_3", pins: [one, three] },
   ];
-  const all = { pins: [one, two, three], choices, oneWay: false };
+  const all = { pins: [one, two, three], choices, late: { ipv4: [], ipv6: [] }, oneWay: false };
   const chains = ways(all);
   const waysOf = (link: string) => {
     const { elements = [] } = verdicts(all).find(({ name }) => name === "choices") ?? {};

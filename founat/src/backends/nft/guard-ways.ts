@@ -1,14 +1,14 @@
 /** How the guard keeps each flow with the gateway that it began with, as chains and maps of nft. */
 
 import { createHash } from "node:crypto";
-import { FAMILIES, type Family } from "@egress-nat/addresses";
+import { FAMILIES } from "@egress-nat/addresses";
 import type { Pin } from "../../client/mark.ts";
 import type { Ways } from "../../client/policy.ts";
 import { hex } from "../spelling.ts";
 import { chains, type NftSet, type NftTable, renderTable } from "./table.ts";
 
 /** Whose flows go where: what changes with the gateways is in these, and in a chain for each gateway. */
-export function verdicts({ pins, choices, oneWay }: Ways): NftSet[] {
+export function verdicts({ pins, choices, late, oneWay }: Ways): NftSet[] {
   const map = { kind: "map" } as const;
   const beginnings = choices.map(({ link, pins }) => `${link} : goto ${begin(pins)}`);
   return [
@@ -35,18 +35,11 @@ export function verdicts({ pins, choices, oneWay }: Ways): NftSet[] {
     {
       ...{ ...map, name: "choices_late", type: "nf_proto : verdict" },
       comment: "where flows begin that the routes still lead to a gateway which is gone",
-      elements: FAMILIES.flatMap((family) =>
-        common(family, choices).map((chain) => `${family} : goto ${chain}`),
+      elements: FAMILIES.filter((family) => late[family].length > 0).map(
+        (family) => `${family} : goto ${begin(late[family])}`,
       ),
     },
   ];
-}
-
-/** Where all flows of a family begin; nothing where they do not begin alike. */
-function common(family: Family, choices: Ways["choices"]): string[] {
-  const ofFamily = choices.filter(({ pins }) => pins.some((pin) => pin.family === family));
-  const chains = new Set(ofFamily.map(({ pins }) => begin(pins)));
-  return chains.size === 1 ? [...chains] : [];
 }
 
 function begin(pins: readonly Pin[]): string {
