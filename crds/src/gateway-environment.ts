@@ -11,4 +11,10 @@ export const GatewayEnvironment = z.object({
   CLUSTER_RANGES_NAMESPACE: z
     .string()
     .describe("namespace of the ConfigMap in which the operator publishes the cluster's networks"),
+  DRAIN_TIMEOUT_SECONDS: z.coerce
+    .number()
+    .min(0)
+    .describe(
+      "for how long the grace period of this pod lets it serve its flows once it is being terminated",
+    ),
 });

@@ -138,6 +138,7 @@ const newPod = () => {
   return new EgressPod({
     egress: { namespace, name: "internet" },
     addresses: ["10.244.9.1"],
+    drainSeconds: 60,
     clusterRangesNamespace: namespace,
     transport,
     createGateway: (config) => {
@@ -276,11 +277,13 @@ test("without its way out it is not ready while another gateway has its own, and
     { subresource: "status" },
   );
   start();
-  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
+  const untried = ["uplink: no answer yet from 192.0.2.1"];
+  await vi.waitFor(() => expect(pod.ready()).toEqual({ ok: false, reasons: untried }), SOON);
+  expect([...pinged.keys()]).toEqual(["192.0.2.1"]);
   expect(pod.heartbeat("uplink")).toBeUndefined();
-  await vi.waitFor(() => expect([...pinged.keys()]).toEqual(["192.0.2.1"]), SOON);
 
   pinged.get("192.0.2.1")?.(true);
+  await vi.waitFor(() => expect(pod.ready().ok).toBe(true), SOON);
   expect(pod.heartbeat("uplink-ipv4")).toBe("works");
   otherWays.add("ipv4");
   for (let miss = 0; miss < 3; miss += 1) pinged.get("192.0.2.1")?.(false);
@@ -460,6 +463,17 @@ test("it serves nobody before the networks of the cluster are known", async () =
   await publishRanges([]);
   await vi.waitFor(() => expect(applied(slice)).toBe("1"), SOON);
   expect(pod.ready().ok).toBe(true);
+});
+
+test("draining, it promises no more time than its pod has, nor more than the Egress gives it", async () => {
+  const slice = await serveOneClient();
+  await egresses().patch({ namespace, name: "internet" }, { spec: { drainTimeoutSeconds: 3600 } });
+  const draining = pod.drain();
+  await vi.waitFor(() => expect(events).toEqual([expect.stringMatching(/ \(60 s\)\.$/)]), SOON);
+  await egresses().patch({ namespace, name: "internet" }, { spec: { drainTimeoutSeconds: 0 } });
+  await draining;
+  expect(events.slice(1)).toEqual([expect.stringMatching(/^internet GatewayDrained: .* cuts off 1 flow\./)]);
+  expect(applied(slice)).toBe("1");
 });
 
 test("draining, it serves old and new clients, and says so, until none is left", async () => {

@@ -45,6 +45,8 @@ export interface EgressPodOptions {
   readonly egress: { readonly namespace: string; readonly name: string };
   /** The pod's own addresses, as the API names them. */
   readonly addresses: readonly string[];
+  /** For how long the pod's grace period lets it drain. */
+  readonly drainSeconds: number;
   /** Where the operator publishes the cluster's networks, which no client reaches through a gateway. */
   readonly clusterRangesNamespace: string;
   readonly transport: Transport;
@@ -100,7 +102,7 @@ export class EgressPod {
     this.#drainReport = new DrainReport({ logger, recordEvent });
     this.#uplink = new Uplink({
       ...{ ping: options.ping, recordEvent, logger },
-      targets: () => this.#egress?.spec.uplinkProbe?.targets ?? [],
+      targets: () => this.#egress && (this.#egress.spec.uplinkProbe?.targets ?? []),
       families: new Set(addresses.map(familyOf)),
       askOthers: (signal) => options.askUplinks(otherGateways(this.#egress, addresses), signal),
     });
@@ -201,9 +203,10 @@ export class EgressPod {
     this.#drainReport.end(drained);
   }
 
-  /** Of an Egress that is gone no time is left. */
+  /** Of an Egress that is gone no time is left, and a longer time than its own is for the gateways that replace this one. */
   get #drainTimeoutSeconds(): number {
-    return (this.#egress ?? this.#stored)?.spec.drainTimeoutSeconds ?? 0;
+    const { drainTimeoutSeconds = 0 } = (this.#egress ?? this.#stored)?.spec ?? {};
+    return Math.min(drainTimeoutSeconds, this.#options.drainSeconds);
   }
 
   #record(event: GatewayEvent): void {

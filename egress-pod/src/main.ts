@@ -19,7 +19,7 @@ import { ping } from "./uplink/ping.ts";
 const SILENCE_MS = 300_000;
 
 await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
-  const { EGRESS_NAMESPACE, EGRESS_NAME, POD_IPS, CLUSTER_RANGES_NAMESPACE } =
+  const { EGRESS_NAMESPACE, EGRESS_NAME, POD_IPS, CLUSTER_RANGES_NAMESPACE, DRAIN_TIMEOUT_SECONDS } =
     parseEnvironment(GatewayEnvironment);
   const logger = root.child({ egress: `${EGRESS_NAMESPACE}/${EGRESS_NAME}` });
   const registry = createRegistry();
@@ -40,6 +40,7 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
   const pod = new EgressPod({
     egress: { namespace: EGRESS_NAMESPACE, name: EGRESS_NAME },
     clusterRangesNamespace: CLUSTER_RANGES_NAMESPACE,
+    drainSeconds: DRAIN_TIMEOUT_SECONDS,
     transport,
     addresses: POD_IPS,
     createGateway: (config) => new Gateway(config, { kernel, logger }),

@@ -105,6 +105,7 @@ beforeAll(async () => {
   const gateway = new EgressPod({
     egress: { namespace: NAMESPACE, name: "nat" },
     addresses: [],
+    drainSeconds: 300,
     clusterRangesNamespace: NAMESPACE,
     transport,
     createGateway: (config) => {

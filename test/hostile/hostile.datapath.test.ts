@@ -61,7 +61,7 @@ afterAll(async () => {
 const ENVIRONMENT = {
   ...{ KUBERNETES_SERVICE_HOST: "127.0.0.1", KUBERNETES_SERVICE_PORT: "1" },
   ...{ EGRESS_NAMESPACE: "a", EGRESS_NAME: "a", CLUSTER_RANGES_NAMESPACE: "a", POD_IPS: PROGRAMS_ADDRESS },
-  ...{ NODE_NAME: "a", POD_NAME: "a", POD_NAMESPACE: "a" },
+  ...{ NODE_NAME: "a", POD_NAME: "a", POD_NAMESPACE: "a", DRAIN_TIMEOUT_SECONDS: "1" },
   ...{ CNI_BIN_DIR: "/run/hostile/bin", CNI_CONF_DIR: "/run/hostile/conf" },
 };
 

@@ -6,7 +6,8 @@ import { Uplink } from "./uplink.ts";
 
 const [V4, OTHER_V4, V6] = ["192.0.2.1", "192.0.2.2", "2001:db8::1"];
 
-let targets: string[];
+/** Undefined while the Egress is not known. */
+let targets: string[] | undefined;
 /** In which families other gateways have theirs. */
 let others: Set<Family>;
 let events: GatewayEvent[];
@@ -58,6 +59,7 @@ const reasons = () => events.map(({ reason }) => reason);
 test("one address of a family that answers is enough", async () => {
   await say(false, V4);
   await say(true, OTHER_V4, V6);
+  await expect.poll(() => uplink.reason).toBeUndefined();
   expect([uplink.heartbeat("uplink-ipv4"), uplink.heartbeat("uplink-ipv6")]).toEqual(["works", "works"]);
   expect([uplink.heartbeat("uplink"), uplink.reason]).toEqual([undefined, undefined]);
   expect(events).toEqual([]);
@@ -68,7 +70,12 @@ test("nobody is told that a family works before an address of it has answered", 
   expect([uplink.heartbeat("uplink-ipv4"), uplink.heartbeat("uplink-ipv6")]).toEqual([undefined, "works"]);
 });
 
-describe("a gateway that gets no answer from a family", () => {
+describe("a gateway that gets no answer from a family any more", () => {
+  beforeEach(async () => {
+    await say(true, V4, OTHER_V4, V6);
+    await expect.poll(() => uplink.reason).toBeUndefined();
+  });
+
   test("takes itself out while another one has its way, and comes back by itself", async () => {
     await say(false, V6);
     await expect.poll(() => uplink.reason).toBe("uplink: no answer from 2001:db8::1");
@@ -109,7 +116,55 @@ describe("a gateway that gets no answer from a family", () => {
   });
 });
 
+describe("a new gateway", () => {
+  test("takes no flow before an address of each family has answered", async () => {
+    expect(uplink.reason).toBe("uplink: no answer yet from 192.0.2.1, 192.0.2.2, 2001:db8::1");
+    await say(true, OTHER_V4);
+    expect(uplink.reason).toBe("uplink: no answer yet from 2001:db8::1");
+    await say(true, V6);
+    await expect.poll(() => uplink.reason).toBeUndefined();
+    expect(events).toEqual([]);
+  });
+
+  test("that has no way out takes none, as long as another one has its way", async () => {
+    await say(true, V4);
+    await say(false, V6);
+    await expect.poll(() => uplink.reason).toBe("uplink: no answer from 2001:db8::1");
+    expect(reasons()).toEqual(["UplinkLost"]);
+  });
+
+  test("does not wait for addresses that answer nobody", async () => {
+    others = new Set();
+    await say(false, V4, OTHER_V4, V6);
+    await expect.poll(() => uplink.reason).toBeUndefined();
+    expect(reasons()).toEqual(["UplinkTargetsSilent"]);
+  });
+});
+
+test("what is not asked yet takes no gateway out that is in use", async () => {
+  await say(true, V4, V6);
+  await expect.poll(() => uplink.reason).toBeUndefined();
+  targets = [OTHER_V4];
+  await expect.poll(() => [...asking.keys()]).toEqual([OTHER_V4]);
+  expect(uplink.reason).toBeUndefined();
+});
+
+describe("before the Egress is known", () => {
+  beforeEach(() => {
+    targets = undefined;
+  });
+
+  test("nothing is taken for a way out that works", async () => {
+    await expect.poll(() => asking.size).toBe(0);
+    targets = [V4];
+    expect(uplink.reason).toBe("uplink: not tried yet");
+    await say(true, V4);
+    await expect.poll(() => uplink.reason).toBeUndefined();
+  });
+});
+
 test("what is asked follows the Egress", async () => {
+  await say(true, V4);
   await say(false, V6);
   await expect.poll(() => uplink.reason).toBeDefined();
   targets = [V4];

@@ -12,8 +12,8 @@ import { afterRequest, NEW_TARGET, type Target, wayOf } from "./target.ts";
 const LOOK_MS = 250;
 
 export interface UplinkOptions {
-  /** The addresses to ask, as the Egress names them now. */
-  readonly targets: () => readonly string[];
+  /** The addresses to ask, as the Egress names them now; undefined while it is not known. */
+  readonly targets: () => readonly string[] | undefined;
   /** Of the gateway's own addresses: in others there is no way out to lose. */
   readonly families: ReadonlySet<Family>;
   /** Asks the other gateways. @returns the families in which any of them has its way out */
@@ -37,7 +37,8 @@ export class Uplink {
   readonly #clock: Clock;
   readonly #targets = new Map<string, Target>();
   readonly #asking = new Map<string, AbortController>();
-  #state: State = "works";
+  /** Undefined of a new gateway, until each family has shown what it is. */
+  #state: State | undefined;
 
   constructor(options: UplinkOptions) {
     this.#options = options;
@@ -53,7 +54,11 @@ export class Uplink {
 
   /** Why no new flow should come here; undefined where they may. */
   get reason(): string | undefined {
-    return this.#state === "lost" ? `${UPLINK_REASON}no answer from ${this.#silent.join(", ")}` : undefined;
+    if (this.#state === "lost")
+      return `${UPLINK_REASON}no answer from ${this.#asked(this.#silentFamilies).join(", ")}`;
+    if (this.#state !== undefined || !this.#options.targets()?.length) return undefined;
+    const untried = this.#asked(this.#untriedFamilies).join(", ");
+    return UPLINK_REASON + (untried === "" ? "not tried yet" : `no answer yet from ${untried}`);
   }
 
   /** Runs until the signal is aborted. */
@@ -66,7 +71,8 @@ export class Uplink {
 
   #followTargets(signal: AbortSignal): void {
     const { families } = this.#options;
-    const targets = new Set(this.#options.targets().filter((address) => families.has(familyOf(address))));
+    const named = this.#options.targets() ?? [];
+    const targets = new Set(named.filter((address) => families.has(familyOf(address))));
     for (const [address, asking] of this.#asking) {
       if (targets.has(address)) continue;
       asking.abort();
@@ -77,15 +83,18 @@ export class Uplink {
       if (this.#asking.has(address)) continue;
       const asking = new AbortController();
       this.#asking.set(address, asking);
+      this.#targets.set(address, NEW_TARGET);
       const onRequest = (answered: boolean) => {
-        if (this.#asking.get(address) !== asking) return;
-        this.#targets.set(address, afterRequest(this.#targets.get(address) ?? NEW_TARGET, answered));
+        const target = this.#targets.get(address);
+        if (target === undefined || this.#asking.get(address) !== asking) return;
+        this.#targets.set(address, afterRequest(target, answered));
       };
       void this.#options.ping(address, onRequest, AbortSignal.any([asking.signal, signal]));
     }
   }
 
   async #look(signal: AbortSignal): Promise<void> {
+    if (this.#state === undefined && !this.#isTried) return;
     const silent = this.#silentFamilies;
     const others = silent.length > 0 ? await this.#options.askOthers(signal) : new Set();
     if (signal.aborted) return;
@@ -95,9 +104,11 @@ export class Uplink {
     );
     const state = silent.length === 0 ? "works" : isLost ? "lost" : "in-doubt";
     if (state === this.#state) return;
-    const { recordEvent, logger } = this.#options;
-    logger.warn({ before: this.#state, after: state, silent: this.#silent }, "the way out has changed");
+    const before = this.#state;
     this.#state = state;
+    if (before === undefined && state === "works") return;
+    const { recordEvent, logger } = this.#options;
+    logger.warn({ before, after: state, silent: this.#asked(silent) }, "the way out has changed");
     recordEvent(this.#eventOf(state));
   }
 
@@ -113,9 +124,20 @@ export class Uplink {
     });
   }
 
-  get #silent(): readonly string[] {
-    const families = new Set(this.#silentFamilies);
-    return [...this.#asking.keys()].filter((address) => families.has(familyOf(address)));
+  /** Of which no address has answered, and of one at least nothing is known yet. */
+  get #untriedFamilies(): readonly Family[] {
+    return FAMILIES.filter((family) => {
+      const targets = this.#of(family);
+      return targets.some(({ isSilent }) => !isSilent) && !targets.some(({ answered }) => answered);
+    });
+  }
+
+  get #isTried(): boolean {
+    return this.#options.targets() !== undefined && this.#untriedFamilies.length === 0;
+  }
+
+  #asked(families: readonly Family[]): readonly string[] {
+    return [...this.#asking.keys()].filter((address) => families.includes(familyOf(address)));
   }
 
   #eventOf(state: State): GatewayEvent {
@@ -129,7 +151,7 @@ export class Uplink {
         message: `${gateway} has its way out again.`,
       };
     }
-    const silence = `${gateway} gets no answer from ${this.#silent.join(", ")} (spec.uplinkProbe)`;
+    const silence = `${gateway} gets no answer from ${this.#asked(this.#silentFamilies).join(", ")} (spec.uplinkProbe)`;
     if (state === "lost") {
       const message = `${silence}, and another gateway does: new flows begin with others.`;
       return { ...common, type: "Warning", reason: "UplinkLost", message };

@@ -61,6 +61,7 @@ const kernel = kernelHere();
 const pod = new EgressPod({
   egress: EGRESS,
   addresses: ["10.9.0.2"],
+  drainSeconds: 300,
   clusterRangesNamespace: EGRESS.namespace,
   transport,
   createGateway: (config) => {

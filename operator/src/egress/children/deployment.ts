@@ -51,15 +51,18 @@ function coilLabels({ metadata: { name } }: Egress): Readonly<Record<string, str
 function gatewayPod(egress: Egress, template: Partial<V1PodSpec>, settings: GatewaySettings): V1PodSpec {
   const containers = template.containers ?? [];
   const gateway = containers.find(({ name }) => name === EGRESS_CONTAINER);
+  const { terminationGracePeriodSeconds = egress.spec.drainTimeoutSeconds + TERMINATION_MARGIN_SECONDS } =
+    template;
+  const drainSeconds = Math.max(0, terminationGracePeriodSeconds - TERMINATION_MARGIN_SECONDS);
   return {
     ...spread({ matchLabels: { ...gatewayLabels(egress) } }),
-    terminationGracePeriodSeconds: egress.spec.drainTimeoutSeconds + TERMINATION_MARGIN_SECONDS,
+    terminationGracePeriodSeconds,
     enableServiceLinks: false,
     ...template,
     nodeSelector: { "kubernetes.io/os": "linux", ...template.nodeSelector },
     serviceAccountName: serviceAccountName(egress),
     containers: [
-      gatewayContainer(egress, gateway, settings),
+      gatewayContainer(egress, gateway, { ...settings, drainSeconds }),
       ...containers.filter(({ name }) => name !== EGRESS_CONTAINER),
     ],
   };

@@ -72,6 +72,12 @@ const PROBES = {
   },
 } satisfies Pick<V1Container, "livenessProbe" | "readinessProbe" | "startupProbe">;
 
+/** What the operator tells the gateways of one Egress. */
+export interface ContainerSettings extends GatewaySettings {
+  /** For how long the pod's grace period lets a gateway serve its flows. */
+  readonly drainSeconds: number;
+}
+
 /**
  * The template's fields win, but for environment variables and ports of the gateway's own names.
  *
@@ -80,7 +86,7 @@ const PROBES = {
 export function gatewayContainer(
   egress: Egress,
   template: Partial<V1Container> | undefined,
-  settings: GatewaySettings,
+  settings: ContainerSettings,
 ): V1Container {
   return {
     image: settings.image,
@@ -95,7 +101,7 @@ export function gatewayContainer(
   };
 }
 
-function environment(egress: Egress, settings: GatewaySettings): V1EnvVar[] {
+function environment(egress: Egress, settings: ContainerSettings): V1EnvVar[] {
   return [
     { name: VARIABLES.EGRESS_NAMESPACE, value: egress.metadata.namespace },
     { name: VARIABLES.EGRESS_NAME, value: egress.metadata.name },
@@ -103,6 +109,7 @@ function environment(egress: Egress, settings: GatewaySettings): V1EnvVar[] {
     fromField(VARIABLES.POD_IPS, "status.podIPs"),
     fromField("NODE_NAME", "spec.nodeName"),
     { name: VARIABLES.CLUSTER_RANGES_NAMESPACE, value: settings.clusterRangesNamespace },
+    { name: VARIABLES.DRAIN_TIMEOUT_SECONDS, value: `${settings.drainSeconds}` },
     { name: LOG_LEVEL, value: settings.logLevel },
   ];
 }
