@@ -80,6 +80,22 @@ describe("a gateway that is not ready", () => {
     expect(asked).toEqual([]);
   });
 
+  test("that says nothing is named for it after a minute, until it says something", async () => {
+    answers.clear();
+    told();
+    await pass(55);
+    expect(told()).toEqual([]);
+    await pass(10);
+    expect(told()).toEqual([["nat-1", expect.stringMatching(/^it has said nothing for a minute: /)]]);
+    expect(changed).toEqual([KEY]);
+    answers.set("10.244.1.7", "no forwarding");
+    await pass(10);
+    expect(told()).toEqual([["nat-1", "no forwarding"]]);
+    answers.clear();
+    await pass(10);
+    expect(told()).toEqual([]);
+  });
+
   test("is not asked where its address is not the cluster's, nor where it is about to end", async () => {
     gateways = [
       { ...down, name: "nat-1", addresses: ["169.254.169.254"] },

@@ -1,4 +1,4 @@
-/** Why gateways are not ready, in their own words: the operator may not read pods, but it can ask them. */
+/** Why gateways are not ready, in their own words where they have any: the operator may not read pods, but it can ask them. */
 
 import { isDeepStrictEqual } from "node:util";
 import {
@@ -20,6 +20,12 @@ const CONCURRENCY = 4;
 /** Of one Egress: where hundreds are not ready, they say the same. */
 const MAX_ASKED = 16;
 
+/** In a row: as long as a gateway may take to start on a busy node. */
+const LOOKS_TO_BE_SILENT = 6;
+
+const SILENCE =
+  "it has said nothing for a minute: look at its pod (kubectl describe pod), and at the pod's node";
+
 const BACKOFF = { baseMs: ASK_EVERY_MS, maxMs: 60_000 };
 
 export interface GatewayReasonsOptions {
@@ -34,12 +40,19 @@ export interface GatewayReasonsOptions {
   readonly clock?: Clock;
 }
 
+/** What came of asking one gateway. */
+interface Heard {
+  readonly reason: string | undefined;
+  /** How often in a row it has said nothing. */
+  readonly silences: number;
+}
+
 /** Asks in its own time, and gives the last answers at once. After a restart all gateways are asked again. */
 export class GatewayReasons {
   readonly #options: GatewayReasonsOptions;
   readonly #queue: WorkQueue;
-  /** By the Egress's key: reasons by the pod's name. */
-  readonly #reasons = new Map<string, ReadonlyMap<string, string>>();
+  /** By the Egress's key, then by the pod's name. */
+  readonly #heard = new Map<string, ReadonlyMap<string, Heard>>();
 
   constructor(options: GatewayReasonsOptions) {
     this.#options = options;
@@ -47,11 +60,11 @@ export class GatewayReasons {
     this.#queue = new WorkQueue({ concurrency: CONCURRENCY, backoff: BACKOFF, clock });
   }
 
-  /** What the gateways of an Egress that are not ready last said, by pod. They are asked again while there are any. */
+  /** Why the gateways of an Egress that are not ready are not, by pod. They are asked again while there are any. */
   of(key: string): ReadonlyMap<string, string> {
     const down = new Set(this.#down(key).map(({ name }) => name));
     if (down.size > 0) this.#queue.addAfter(key, ASK_EVERY_MS);
-    return new Map([...(this.#reasons.get(key) ?? [])].filter(([name]) => down.has(name)));
+    return new Map([...this.#reasons(key)].filter(([name]) => down.has(name)));
   }
 
   /** Asks until the signal is aborted. */
@@ -62,24 +75,37 @@ export class GatewayReasons {
   async #look(key: string, signal: AbortSignal): Promise<Outcome> {
     const { ask, isInside, onChange } = this.#options;
     const down = this.#down(key);
+    const reachable = down.slice(0, MAX_ASKED).flatMap(({ name, addresses }) => {
+      const address = addresses.find(isInside);
+      return address === undefined ? [] : [{ name, address }];
+    });
     const answers = await Promise.all(
-      down.slice(0, MAX_ASKED).map(async ({ name, addresses }) => {
-        const address = addresses.find(isInside);
-        return [name, address === undefined ? undefined : await ask(address, signal)] as const;
-      }),
+      reachable.map(async ({ name, address }) => ({ name, answer: await ask(address, signal) })),
     );
-    const reasons = new Map(
-      answers.flatMap(([name, reason]) => (reason === undefined ? [] : [[name, reason]])),
-    );
-    const before = this.#reasons.get(key);
-    if (reasons.size === 0) this.#reasons.delete(key);
-    else this.#reasons.set(key, reasons);
-    if (!isDeepStrictEqual(before, this.#reasons.get(key))) onChange(key);
+    const [last, before] = [this.#heard.get(key), this.#reasons(key)];
+    if (answers.length === 0) this.#heard.delete(key);
+    else
+      this.#heard.set(
+        key,
+        new Map(answers.map(({ name, answer }) => [name, heard(answer, last?.get(name))])),
+      );
+    if (!isDeepStrictEqual(before, this.#reasons(key))) onChange(key);
     return down.length > 0 ? requeueAfter(ASK_EVERY_MS) : done;
+  }
+
+  #reasons(key: string): ReadonlyMap<string, string> {
+    const heardOf = [...(this.#heard.get(key) ?? [])];
+    return new Map(heardOf.flatMap(([name, { reason }]) => (reason === undefined ? [] : [[name, reason]])));
   }
 
   /** One that is about to end has no reason to be ready. */
   #down(key: string): readonly Endpoint[] {
     return this.#options.gateways(key).filter(({ ready, terminating }) => !ready && !terminating);
   }
+}
+
+function heard(answer: string | undefined, last: Heard | undefined): Heard {
+  if (answer !== undefined) return { reason: answer, silences: 0 };
+  const silences = (last?.silences ?? 0) + 1;
+  return { reason: silences < LOOKS_TO_BE_SILENT ? undefined : SILENCE, silences };
 }

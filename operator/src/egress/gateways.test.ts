@@ -24,7 +24,7 @@ test("gateways are listed by name, with what they do", () => {
     { ...node, name: "nat-a", state: "Down", since: NOW, reason: "ip_forward is 0" },
     { ...node, name: "nat-b", state: "Draining", since: NOW },
     { ...node, name: "nat-c", state: "Ready", since: NOW },
-    { addresses: common.addresses, name: "nat-d", state: "Draining", since: NOW },
+    { addresses: common.addresses, name: "nat-d", state: "Down", since: NOW },
   ]);
 });
 

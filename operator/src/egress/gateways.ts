@@ -84,7 +84,8 @@ function byTime(a: AgentReport, b: AgentReport): number {
   return Date.parse(a.since) - Date.parse(b.since) || (a.node < b.node ? -1 : 1);
 }
 
-function stateOf({ ready, terminating }: Endpoint): GatewayStatus["state"] {
+/** A pod on a node that has died is about to end until the node is deleted, and serves nothing. */
+function stateOf({ ready, serving, terminating }: Endpoint): GatewayStatus["state"] {
   if (ready) return "Ready";
-  return terminating ? "Draining" : "Down";
+  return terminating && serving ? "Draining" : "Down";
 }
