@@ -30,15 +30,15 @@ export const GatewayStatus = z.object({
     .enum(["Ready", "Suspect", "Draining", "Down"])
     .describe(
       "Ready: it takes new flows. Suspect: it is ready, but does not answer the heartbeats of a node agent, which gives " +
-        "new flows to others. Draining: it is being terminated, and serves the flows that it has. Down: it does not " +
+        "new flows to others. Draining: it is being terminated, and still serves. Down: it does not " +
         "serve, or nothing comes back through the tunnel of a node agent.",
     ),
   since: z.iso.datetime({ offset: true }).describe("When its state last changed.").exactOptional(),
   reason: z
     .string()
     .describe(
-      "Why it does not serve: in its own words, or what the node agent misses that `reportedBy` names. Absent if the " +
-        "operator has not asked it yet, or if it gave no reason.",
+      "Why it does not serve: in its own words, or that it has said nothing for a minute, or what the node agent misses that " +
+        "`reportedBy` names. Absent if the operator has not asked it yet.",
     )
     .exactOptional(),
   reportedBy: z
