@@ -61,6 +61,28 @@ describe("the numbers of links", () => {
     expect(known).toEqual(pinNumbers(kernelOf([one])));
   });
 
+  test("are not taken from another link by one that somebody has taken down", () => {
+    const first = (of: TunnelLink) => pinsOf([of], new Map(), MASK)[0]?.number;
+    const alike = [...Map.groupBy(links, first).values()].find(({ length }) => length > 1);
+    const [owner, down] = alike as [TunnelLink, TunnelLink];
+    const { routes, ...kernel } = kernelOf([owner, down]);
+    const known = pinNumbers({
+      ...kernel,
+      routes: routes.filter(({ device }) => device !== linkName(down)),
+      links: [owner, down].map((each) => ({
+        ...{ name: linkName(each), up: each !== down, mtu: 0, group: 118, hasIpv4Address: false },
+        addresses: [],
+      })),
+    });
+    for (const order of [
+      [owner, down],
+      [down, owner],
+    ]) {
+      const pins = pinsOf(order, known, MASK);
+      expect(pins.find((pin) => pin.link === linkName(owner))?.number).toBe(first(owner));
+    }
+  });
+
   test("of links that are about to go are nobody else's: flows may have them", () => {
     const [one, other] = [link("10.0.0.1"), link("10.0.0.2")];
     const [former] = pinsOf([other], new Map(), MASK);

@@ -31,14 +31,16 @@ export function pinNumbers({ links, rules, routes }: NetworkState): PinNumbers {
     rules.filter(isOfPin).map(({ action }) => Number(action.slice("lookup ".length)) - FIRST_TABLE),
   );
   const known = new Map<string, number>();
-  // A link that somebody has taken down has lost its routes.
+  for (const { table, type, device } of routes) {
+    if (type === "unicast" && device !== undefined && numbers.delete(table - FIRST_TABLE)) {
+      known.set(pinKey(device), table - FIRST_TABLE);
+    }
+  }
+  // A link that somebody has taken down has lost its routes: it had what its name asks for, unless another link has that.
   for (const { name } of links) {
     const preferred = preferredNumber(name, MAX_PINS);
-    if (isLinkName(name) && numbers.has(preferred)) known.set(pinKey(name), preferred);
-  }
-  for (const { table, type, device } of routes) {
-    if (type === "unicast" && device !== undefined && numbers.has(table - FIRST_TABLE)) {
-      known.set(pinKey(device), table - FIRST_TABLE);
+    if (isLinkName(name) && !known.has(pinKey(name)) && numbers.delete(preferred)) {
+      known.set(pinKey(name), preferred);
     }
   }
   return known;
