@@ -79,7 +79,10 @@ export function otherGateways(
   egress: GatewayEgress | undefined,
   own: readonly string[],
 ): readonly (readonly string[])[] {
-  const serving = egress?.status?.gateways?.filter(({ state }) => state === "Ready" || state === "Suspect");
+  // What a node reports of a gateway that is ready may be the node's own fault.
+  const serving = egress?.status?.gateways?.filter(
+    ({ state, reportedBy }) => state === "Ready" || reportedBy !== undefined,
+  );
   const all = serving?.map(({ addresses }) => addresses) ?? [];
   return all.filter((addresses) => !addresses.some((address) => own.includes(address)));
 }

@@ -10,6 +10,8 @@ const [V4, OTHER_V4, V6] = ["192.0.2.1", "192.0.2.2", "2001:db8::1"];
 let targets: string[] | undefined;
 /** In which families other gateways have theirs. */
 let others: Set<Family>;
+/** How often they were asked by a gateway that takes no new flows. */
+let asked: number;
 let events: GatewayEvent[];
 /** By address, those that are being asked. */
 let asking: Map<string, (answered: boolean) => void>;
@@ -18,14 +20,17 @@ let ended: AbortController;
 let running: Promise<void>;
 
 beforeEach(() => {
-  [targets, events] = [[V4, OTHER_V4, V6], []];
+  [targets, events, asked] = [[V4, OTHER_V4, V6], [], 0];
   others = new Set(FAMILIES);
   asking = new Map();
   ended = new AbortController();
   uplink = new Uplink({
     targets: () => targets,
     families: new Set(FAMILIES),
-    askOthers: async () => others,
+    askOthers: async () => {
+      if (uplink.reason !== undefined) asked += 1;
+      return others;
+    },
     ping: async (address, onRequest, signal) => {
       asking.set(address, onRequest);
       signal.addEventListener("abort", () => asking.delete(address));
@@ -94,6 +99,15 @@ describe("a gateway that gets no answer from a family any more", () => {
     expect(uplink.reason).toBeUndefined();
     others = new Set(["ipv4"]);
     await expect.poll(() => uplink.reason).toBe("uplink: no answer from 192.0.2.1, 192.0.2.2");
+  });
+
+  test("stays out while nobody vouches for a moment, and is in use again where nobody does for long", async () => {
+    await say(false, V6);
+    await expect.poll(() => uplink.reason).toBeDefined();
+    [others, asked] = [new Set(), 0];
+    await expect.poll(() => uplink.reason).toBeUndefined();
+    expect(asked).toBe(40);
+    expect(reasons()).toEqual(["UplinkLost", "UplinkTargetsSilent"]);
   });
 
   test("leaves for a family that others have, although another family is silent everywhere", async () => {
