@@ -77,6 +77,15 @@ describe("with the selection of the agent", () => {
     }
   });
 
+  test("one that does not answer is no spare one, and keeps the flows that it has", () => {
+    for (const pulse of ["suspect", "stranded"] as const) {
+      const flows = gatewaysOf({ gateways: [A, { ...B, pulse }] }).flatMap(({ ipv4, flows = "new" }) =>
+        ipv4 === undefined ? [] : [`${ipv4} ${flows}`],
+      );
+      expect(flows).toEqual(["10.244.1.1 new", "10.244.1.2 existing", "10.96.0.10 existing"]);
+    }
+  });
+
   test("without affinity there is none that would be spare", () => {
     expect(gatewaysOf({ affinity: "None" }).some(({ flows }) => flows === "spare")).toBe(false);
   });

@@ -37,7 +37,7 @@ export function clientGateways(selection: Selection): readonly ClientGateway[] {
     ...FAMILIES.flatMap((family) => {
       const picked = pick(family, living, selection);
       const others = kept.filter((gateway) => !picked.includes(gateway));
-      const next = living.filter((gateway) => !picked.includes(gateway));
+      const next = living.filter((gateway) => !picked.includes(gateway) && isAnswering(gateway));
       const spare = policy.sessionAffinity === "None" ? [] : pick(family, next, selection);
       return [
         ...picked.map((gateway) => of(family, gateway)),
@@ -71,12 +71,18 @@ function pick(
   { policy, place, client }: Selection,
 ): readonly Gateway[] {
   const ofFamily = living.filter((gateway) => addressOf(family, gateway) !== undefined);
-  const answering = ofFamily.filter(({ pulse }) => pulse === "alive" || pulse === "unknown");
-  const usable = [answering, ofFamily].map((candidates) => usableEndpoints(candidates, place));
+  const usable = [ofFamily.filter(isAnswering), ofFamily].map((candidates) =>
+    usableEndpoints(candidates, place),
+  );
   const candidates = usable.find(({ length }) => length > 0) ?? [];
   if (policy.sessionAffinity === "None") return candidates;
   const owner = rendezvous(client, candidates);
   return owner === undefined ? [] : [owner];
+}
+
+/** Or may be, as far as anybody knows. */
+function isAnswering({ pulse }: Gateway): boolean {
+  return pulse === "alive" || pulse === "unknown";
 }
 
 function naming(
