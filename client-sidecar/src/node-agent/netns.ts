@@ -5,6 +5,7 @@ import {
   Client,
   type ClientConfig,
   ForkServer,
+  FounatError,
   type Kernel,
   type KnownClient,
   kernelInNetns,
@@ -57,7 +58,7 @@ export class KernelPodNetworks implements PodNetworks {
     for (const netns of this.#known.keys()) if (!netnses.has(netns)) this.#known.delete(netns);
   }
 
-  /** What a change that has failed has left nobody knows. */
+  /** What a change that has failed has left nobody knows. One that cannot be planned has changed nothing. */
   #change<T extends { readonly known: KnownClient | undefined }>(
     netns: string,
     change: (before: KnownClient | undefined) => Promise<T>,
@@ -69,7 +70,7 @@ export class KernelPodNetworks implements PodNetworks {
         if (result.known !== undefined) this.#known.set(netns, result.known);
         return result;
       } catch (err) {
-        this.#known.delete(netns);
+        if (!(err instanceof FounatError && err.code === "invalid-config")) this.#known.delete(netns);
         throw err;
       }
     });
