@@ -113,10 +113,42 @@ describe("a gateway that the API names no longer", () => {
     expect(view.vanishedGateways(NAT)).toMatchObject([{ addresses: ["192.0.2.2"], pulse: "dead" }]);
   });
 
+  it("is remembered when its Service is made anew, before the EndpointSlice of the former one is gone", () => {
+    egresses.put(egress({}, ["10.96.0.10"], { serviceUID: "made-anew" }));
+    expect(gatewayAddresses()).toEqual([]);
+    expect(namesOf()).toEqual(["192.0.2.1", "192.0.2.2"]);
+    endpointSlices.put(endpointSlice("made-anew", ["192.0.2.1"]));
+    endpointSlices.remove(`${NAT.namespace}/nat-${OWN}`);
+    expect(gatewayAddresses()).toEqual(["192.0.2.1"]);
+    expect(namesOf()).toEqual(["192.0.2.2"]);
+  });
+
+  it("was one: those of a Service that only has the label are nothing to remember", () => {
+    endpointSlices.put(endpointSlice("other", ["192.0.2.9"]));
+    endpointSlices.remove(`${NAT.namespace}/nat-other`);
+    expect(namesOf()).toEqual([]);
+  });
+
   it("is remembered when its EndpointSlice is made anew, until it is there again", () => {
     endpointSlices.remove(`${NAT.namespace}/nat-${OWN}`);
     expect(namesOf()).toEqual(["192.0.2.1", "192.0.2.2"]);
     endpointSlices.put(endpointSlice(OWN, ["192.0.2.2"]));
     expect(namesOf()).toEqual(["192.0.2.1"]);
+  });
+});
+
+describe("a change of an Egress", () => {
+  it("is none for clients where only other clients have come, or the state of a gateway is told", () => {
+    let changes = 0;
+    view.onChange(() => {
+      changes += 1;
+    });
+    const put = (status: NonNullable<StoredEgress["status"]>) =>
+      egresses.put(egress({}, ["10.96.0.10"], { serviceUID: OWN, ...status }));
+    put({ clients: 1 });
+    put({ clients: 2, gateways: [{ name: "nat-1", addresses: [], state: "Suspect" }] });
+    expect(changes).toBe(1);
+    put({ clients: 2, allowedNamespaces: ["apps"] });
+    expect(changes).toBe(2);
   });
 });

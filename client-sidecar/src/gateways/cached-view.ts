@@ -1,5 +1,6 @@
 /** The view that a program has which watches the Kubernetes API. */
 
+import { isDeepStrictEqual } from "node:util";
 import { type ClusterRanges, EGRESS_LABEL, egressKeys, isInvalid, labelValue } from "@egress-nat/crds";
 import {
   type Endpoint,
@@ -31,6 +32,7 @@ export class CachedEgressView implements EgressView {
   readonly #stores: ViewedStores;
   readonly #viewPoint: ViewPoint;
   readonly #vanished = new VanishedGateways();
+  readonly #listeners: ((reference: EgressReference) => void)[] = [];
   /** Those of a ConfigMap that was deleted, or is not understood any more, hold on. */
   #lastKnownRanges: readonly string[] | undefined;
 
@@ -43,6 +45,16 @@ export class CachedEgressView implements EgressView {
     });
     egresses.addIndex("namespace", ({ metadata }) => [metadata.namespace]);
     endpointSlices.addIndex("egress", egressKeys);
+    egresses.onChange(({ object, previous }) => {
+      if (previous === undefined || !isDeepStrictEqual(withoutCounts(object), withoutCounts(previous))) {
+        this.#follow(referenceTo(object, object.metadata.name));
+      }
+    });
+    endpointSlices.onChange(({ object, previous = object }) => {
+      // The label holds the name itself: an Egress's name is never longer than a label may be.
+      const names = new Set([object, previous].map(({ metadata }) => metadata.labels[EGRESS_LABEL]));
+      for (const name of names) if (name !== undefined) this.#follow(referenceTo(object, name));
+    });
   }
 
   egress(reference: EgressReference): StoredEgress | undefined {
@@ -89,22 +101,15 @@ export class CachedEgressView implements EgressView {
 
   /** @param listener is told which Egress changed, in its spec, its status or its gateways */
   onChange(listener: (reference: EgressReference) => void): void {
-    this.#stores.egresses.onChange(({ object }) => {
-      const { namespace, name } = object.metadata;
-      listener({ namespace, name });
-    });
-    this.#stores.endpointSlices.onChange(({ object, previous }) => {
-      // The label holds the name itself: an Egress's name is never longer than a label may be.
-      for (const slice of [object, ...(previous === undefined ? [] : [previous])]) {
-        const { namespace, labels } = slice.metadata;
-        const name = labels[EGRESS_LABEL];
-        if (name === undefined) continue;
-        const reference = { namespace, name };
-        const now = mergeEndpoints(this.#endpointSlicesOf(reference));
-        this.#vanished.note(reference, mergeEndpoints([slice]), now, () => listener(reference));
-        listener(reference);
-      }
-    });
+    this.#listeners.push(listener);
+  }
+
+  #follow(reference: EgressReference): void {
+    const tell = () => {
+      for (const listener of this.#listeners) listener(reference);
+    };
+    this.#vanished.note(reference, mergeEndpoints(this.#endpointSlicesOf(reference)), tell);
+    tell();
   }
 
   #heard(endpoints: readonly Endpoint[]): readonly Gateway[] {
@@ -120,4 +125,14 @@ export class CachedEgressView implements EgressView {
     const slices = this.#stores.endpointSlices.byIndex("egress", `${namespace}/${labelValue(name)}`);
     return slices.filter((slice) => isOfService(slice, { name, uid }));
   }
+}
+
+function referenceTo({ metadata }: StoredEgress | EndpointSlice, name: string): EgressReference {
+  return { namespace: metadata.namespace, name };
+}
+
+/** Each pod that comes or goes anywhere changes what the status counts, and nothing for the clients here. */
+function withoutCounts({ metadata, status, ...rest }: StoredEgress) {
+  const { uid, generation } = metadata;
+  return { ...rest, uid, generation, status: { ...status, clients: undefined, gateways: undefined } };
 }

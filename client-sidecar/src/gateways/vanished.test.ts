@@ -25,9 +25,9 @@ beforeEach(() => {
   vanished = new VanishedGateways(clock);
 });
 
-function note(atMs: number, before: readonly Endpoint[], named: readonly Endpoint[]): void {
+function note(atMs: number, ...named: readonly Endpoint[]): void {
   passTo(atMs);
-  vanished.note(NAT, before, named, () => {
+  vanished.note(NAT, named, () => {
     forgotten += 1;
   });
 }
@@ -44,16 +44,18 @@ function addresses(): readonly string[] {
 }
 
 test("an address of one family is remembered while the other one is named", () => {
-  note(0, [endpoint("10.244.1.1")], [endpoint("fd00:244:1::1")]);
+  note(0, dual);
+  note(0, endpoint("fd00:244:1::1"));
   expect(addresses()).toEqual(["10.244.1.1"]);
-  note(1, [endpoint("fd00:244:1::1")], []);
+  note(1);
   expect(addresses()).toEqual(["10.244.1.1", "fd00:244:1::1"]);
-  note(2, [], [dual]);
+  note(2, dual);
   expect(addresses()).toEqual([]);
 });
 
 test("each address is forgotten after ten seconds, and that is told", () => {
-  note(0, [dual], []);
+  note(0, dual);
+  note(0);
   passTo(9_999);
   expect([addresses().length, forgotten]).toEqual([2, 0]);
   passTo(10_000);
@@ -61,9 +63,10 @@ test("each address is forgotten after ten seconds, and that is told", () => {
 });
 
 test("one that was named again in the meantime is remembered for ten seconds anew", () => {
-  note(0, [dual], []);
-  note(1_000, [], [dual]);
-  note(9_000, [dual], []);
+  note(0, dual);
+  note(0);
+  note(1_000, dual);
+  note(9_000);
   passTo(18_999);
   expect([addresses().length, forgotten]).toEqual([2, 0]);
   passTo(19_000);
@@ -71,6 +74,7 @@ test("one that was named again in the meantime is remembered for ten seconds ane
 });
 
 test("another sandbox of the same pod is no reason to forget the one before", () => {
-  note(0, [endpoint("10.244.1.1")], [endpoint("10.244.1.9")]);
+  note(0, endpoint("10.244.1.1"));
+  note(0, endpoint("10.244.1.9"));
   expect(addresses()).toEqual(["10.244.1.1"]);
 });

@@ -9,6 +9,8 @@ const LINGER_MS = 10_000;
 
 export class VanishedGateways {
   readonly #clock: Clock;
+  /** By Egress, those that the API has named last. */
+  readonly #named = new Map<string, readonly Endpoint[]>();
   /** By Egress and by address: those of each family have EndpointSlices of their own. */
   readonly #vanished = new Map<string, Map<string, Endpoint>>();
 
@@ -17,17 +19,14 @@ export class VanishedGateways {
   }
 
   /**
-   * @param before those that an EndpointSlice had
-   * @param now all that the API names
+   * @param now all gateways of the Egress that the API names
    * @param onForgotten called as each address that has vanished is forgotten
    */
-  note(
-    reference: EgressReference,
-    before: readonly Endpoint[],
-    now: readonly Endpoint[],
-    onForgotten: () => void,
-  ): void {
+  note(reference: EgressReference, now: readonly Endpoint[], onForgotten: () => void): void {
     const key = egressKey(reference);
+    const before = this.#named.get(key) ?? [];
+    if (now.length > 0) this.#named.set(key, now);
+    else this.#named.delete(key);
     const named = new Set(now.flatMap(({ addresses }) => addresses));
     const vanished = this.#vanished.get(key) ?? new Map<string, Endpoint>();
     this.#vanished.set(key, vanished);
@@ -41,6 +40,7 @@ export class VanishedGateways {
         this.#clock.after(LINGER_MS, () => {
           if (vanished.get(address) !== remembered) return;
           vanished.delete(address);
+          if (vanished.size === 0 && this.#vanished.get(key) === vanished) this.#vanished.delete(key);
           onForgotten();
         });
       }
