@@ -176,6 +176,12 @@ describe("one operator", () => {
     const reason = "no answer through the tunnel";
     await expect.poll(gateways, eventually).toMatchObject([{ ...told, state: "Down", reason }]);
     await expect.poll(() => play.events("unheard"), eventually).toContain("Warning GatewayLost");
+    const say = (status: string) =>
+      play.patch(NODE_RESOURCE, node, { status: { conditions: [{ type: "Ready", status }] } }, "status");
+    await say("Unknown");
+    await expect.poll(gateways, eventually).toMatchObject([{ state: "Ready" }]);
+    await say("True");
+    await expect.poll(gateways, eventually).toMatchObject([{ ...told, state: "Down", reason }]);
     // A node that is gone says nothing any more.
     await play.delete(NODE_RESOURCE, node);
     await expect.poll(gateways, eventually).toMatchObject([{ state: "Ready" }]);

@@ -132,6 +132,19 @@ describe("what the operator watches", () => {
     expect(asked).toContain("egress internet/nat after 0 ms");
   });
 
+  test("what a node has reported is told anew when nobody hears of the node any more", () => {
+    const ready = (status: string) =>
+      NodeHead.parse({ metadata: head("n1"), status: { conditions: [{ type: "Ready", status }] } });
+    const report = { gateway: "nat-1", state: "Suspect", since: "2026-01-02T03:04:05Z" } as const;
+    caches.slices.store.put({ ...SLICE, suspects: [report] });
+    caches.nodes.store.put(ready("True"));
+    asked = [];
+    caches.nodes.store.put(ready("Unknown"));
+    expect(asked.splice(0)).toContain("egress internet/nat after 0 ms");
+    caches.nodes.store.put(ready("False"));
+    expect(asked).toContain("egress internet/nat after 0 ms");
+  });
+
   test("a node that goes takes its slices with it, and its networks", () => {
     caches.nodes.store.put(NODE);
     expect(asked.splice(0)).toEqual(["ranges cluster-ranges after 500 ms"]);

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { egressKeys } from "@egress-nat/crds";
 import { type Change, type Controller, type KubeObject, objectKey } from "@egress-nat/kube";
 import { BY_EGRESS, BY_NODE, type Caches, type SliceHead } from "./caches.ts";
+import type { NodeHead } from "./cluster-ranges/sources.ts";
 import { concerns, type NamespaceHead } from "./egress/namespaces.ts";
 import type { StoredEgress } from "./egress/status.ts";
 
@@ -39,6 +40,7 @@ export function watchCaches(controllers: Controllers<Pick<Controller, "watch">>,
   egress.watch(egresses, specChanged);
   egress.watch(slices, ({ object }) => egressKeys(object), CLIENTS_AFTER_MS);
   egress.watch(slices, reportsChanged);
+  egress.watch(nodes, (change) => reportsOfSilentNode(change, slicesBy(BY_NODE)));
   egress.watch(endpointSlices, ({ object }) => egressKeys(object));
   egress.watch(namespaces, (change) => toldOtherwise(change, egresses.store.list()));
   // Some gateways may be outside.
@@ -66,6 +68,17 @@ export function specChanged({ key, object, previous }: Change<KubeObject>): read
 function reportsChanged({ type, object, previous }: Change<SliceHead>): readonly string[] {
   const others = type === "deleted" ? [] : (previous?.suspects ?? []);
   return isDeepStrictEqual(object.suspects, others) ? [] : egressKeys(object);
+}
+
+/** What a node has reported counts while it is heard of. */
+function reportsOfSilentNode(
+  { object, previous }: Change<NodeHead>,
+  slicesOf: (node: string) => readonly SliceHead[],
+): readonly string[] {
+  if (object.isSilent === (previous?.isSilent ?? false)) return [];
+  return slicesOf(object.metadata.name).flatMap((slice) =>
+    slice.suspects.length > 0 ? egressKeys(slice) : [],
+  );
 }
 
 /** Egresses whose status does not say what a namespace is to them now. */

@@ -196,6 +196,21 @@ describe("without a look", () => {
     expect(await leaks()).toBe(0);
   });
 
+  test("those of an Egress without gateways are refused, and begin with those of no other one", async () => {
+    const destinations = [`${addressOf("internet", "ipv4")}/32`, `${addressOf("internet", "ipv6")}/128`];
+    const both = (...gateways: readonly ClientGateway[]) => {
+      const [wide] = configured(second).egresses;
+      return clientConfig(egress({ ...wide, name: "partners/nat", destinations, gateways }), egress(wide));
+    };
+    const { known } = await client.repair(both(first));
+    expect(await newFlows()).toEqual(all("first"));
+    for (const left of [[leaving(first)], []]) {
+      await client.steer(both(...left), known);
+      for (const answer of await newFlows()) expect(answer).toMatch(/^E[A-Z]+$/);
+    }
+    expect(await leaks()).toBe(0);
+  });
+
   test("nothing is done where it takes a tunnel that is not there, or the guard is gone", async () => {
     const { known } = await client.repair(configured(first));
     expect(await client.steer(configured(second), known)).toBeUndefined();

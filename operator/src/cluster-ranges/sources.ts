@@ -21,13 +21,24 @@ const addresses = z
   .default([])
   .transform((list) => list.flatMap(({ address }) => (isApiAddress(address) ? [address] : [])));
 
-/** A node: its name tells whether it is there, the rest where its pods and itself are. */
-export const NodeHead = z.object({
-  metadata: Metadata,
-  // Empty where a CNI plugin manages the addresses of pods by itself.
-  spec: z.object({ podCIDRs: z.array(Cidr).default([]) }).default({ podCIDRs: [] }),
-  status: z.object({ addresses }).default({ addresses: [] }),
-});
+/** A node: its name tells whether it is there, the rest where its pods and itself are, and whether it is silent. */
+export const NodeHead = z
+  .object({
+    metadata: Metadata,
+    // Empty where a CNI plugin manages the addresses of pods by itself.
+    spec: z.object({ podCIDRs: z.array(Cidr).default([]) }).default({ podCIDRs: [] }),
+    status: z
+      .object({
+        addresses,
+        conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]),
+      })
+      .default({ addresses: [], conditions: [] }),
+  })
+  .transform(({ metadata, spec, status: { addresses, conditions } }) => ({
+    ...{ metadata, spec, status: { addresses } },
+    /** Its kubelet has not been heard of for a while: https://kubernetes.io/docs/reference/node/node-status/#condition */
+    isSilent: conditions.some(({ type, status }) => type === "Ready" && status === "Unknown"),
+  }));
 export type NodeHead = z.infer<typeof NodeHead> & KubeObject;
 
 /** The addresses at which a Service is reached from outside. */

@@ -36,13 +36,14 @@ export class EgressView {
 
   /** @param gatewayReasons what its gateways say of themselves */
   surroundings(egress: StoredEgress, gatewayReasons: Surroundings["gatewayReasons"]): Surroundings {
-    const { namespaces } = this.#caches;
+    const { namespaces, nodes } = this.#caches;
     const key = objectKey(egress);
     const slices = this.#caches.slices.store.byIndex(BY_EGRESS, key);
     return {
       ...{ gateways: this.gateways(key), gatewayReasons },
+      // A node that nobody hears of cannot take back what it has said.
       gatewayReports: slices.flatMap(({ nodeName: node, suspects }) =>
-        suspects.map((report) => ({ ...report, node })),
+        nodes.store.get(node)?.isSilent ? [] : suspects.map((report) => ({ ...report, node })),
       ),
       clients: slices.reduce((count, { clients }) => count + clients, 0),
       isOutside: this.#ranges.isOutside,
