@@ -100,6 +100,24 @@ test("an Egress that loses its gateways leaves its flows to no other Egress", ()
   }
 });
 
+test("flows of an Egress that had no gateway wait for a look: no route leads to one yet", () => {
+  const { pins } = planClient(use(A), facts).policy;
+  const linked = { ...facts, pins: new Map(pins.map(({ link, number }) => [link, number])) };
+  const unserved = use(existing(A));
+  const from = new Known(unserved, linked, planClient(unserved, linked));
+  expect(words(from, existing(A))).toEqual([]);
+  expect(words(from, A)).toBeUndefined();
+});
+
+test("answers of a gateway whose address nobody has admitted wait for a look where source ports vary", () => {
+  const from = clientConfig(egress({ gateways: [A], peers: [A.ipv4], sourcePortAuto: true }));
+  const auto = new Known(from, facts, planClient(from, facts));
+  const admitting = (peers: readonly string[], sourcePortAuto = true) =>
+    clientConfig(egress({ gateways: [A], peers, sourcePortAuto }));
+  expect(auto.steering(admitting([A.ipv4, B.ipv4]))).toBeUndefined();
+  expect(auto.steering(admitting([]))?.steps).toEqual([]);
+});
+
 test("a tunnel is there until a look has taken it away", () => {
   const steered = known(A, spare(B)).steering(use(B))?.known ?? expect.fail();
   expect(words(steered, B)).toEqual([]);

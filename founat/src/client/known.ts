@@ -53,12 +53,13 @@ export class Known implements KnownClient {
    * What makes flows follow `config` by one transaction: new ones begin with other gateways, and those of gateways that
    * are not named any more end. No tunnels are made: gateways without one get no flows yet.
    *
-   * @returns undefined where it takes more: no gateway for new flows has a tunnel, or `config` differs in anything but
-   *   gateways
+   * @returns undefined where it takes more: no gateway for new flows has a tunnel or a route, or `config` differs in anything
+   *   but gateways
    * @throws FounatError `invalid-config`
    */
   steering(config: ClientConfig): Steering | undefined {
     if (!isDeepStrictEqual(withoutGateways(config), withoutGateways(this.#config))) return undefined;
+    if (config.egresses.some((egress) => this.#waitsForLook(egress))) return undefined;
     const wanted = this.#planOf(config);
     const newcomers = this.#newcomers(wanted);
     const reached = newcomers.size === 0 ? config : without(newcomers, config);
@@ -82,6 +83,16 @@ export class Known implements KnownClient {
       steps: [guardSteering(steered, this.#ways), ...endFlows(gone)],
       known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
+  }
+
+  /** Whether no route leads to an Egress that is served now, or the guard does not admit those who may answer for it. */
+  #waitsForLook(egress: ClientEgress): boolean {
+    const former = this.#config.egresses.find(({ name }) => name === egress.name);
+    if (former === undefined) return false;
+    const isServedAnew = FAMILIES.some((family) => !takesNew(family, former) && takesNew(family, egress));
+    return (
+      isServedAnew || (egress.sourcePortAuto && egress.peers.some((peer) => !former.peers.includes(peer)))
+    );
   }
 
   #planOf(config: ClientConfig) {
