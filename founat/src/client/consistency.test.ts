@@ -107,3 +107,35 @@ test("what a tunnel carried ends when its link is gone, and goes no other way", 
     { numRuns: 60 },
   );
 });
+
+test("while routes are added nothing goes to a tunnel that it goes to neither before nor after", () => {
+  fc.assert(
+    fc.property(situation, situation, (former, { carriers }) => {
+      const current = { ...former, carriers };
+      const [before, after] = [planFor(former), planFor(current)];
+      const rules = {
+        bypassRules: [...before.bypassRules, ...after.bypassRules],
+        rules: [...before.rules, ...after.rules],
+      };
+      const addresses = aroundBoundaries([...boundariesOf(former), ...boundariesOf(current)]);
+      const deviceBy = (plan: ClientPlan) => (address: bigint) =>
+        route(address, plan, former.mainRoutes)?.device;
+      const allowed = addresses.map((address) => [
+        deviceBy(before)(address),
+        deviceBy(after)(address),
+        undefined,
+      ]);
+      let { routes } = before;
+      for (const added of after.routes) {
+        routes = [...routes.filter((each) => !isReplacedBy(added, each)), added];
+        const found = addresses.map(deviceBy({ ...after, ...rules, routes }));
+        found.forEach((device, index) => expect(allowed[index]).toContain(device));
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+function isReplacedBy(added: Route, { table, destination, metric }: Route): boolean {
+  return added.table === table && added.destination === destination && added.metric === metric;
+}

@@ -4,7 +4,7 @@ import { isLinkName, isPeerLinkName, linkName } from "../iproute/links.ts";
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
 import type { Rule } from "../iproute/rules.ts";
 import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
-import { PRIVATE_RANGES, prefixesOf } from "../routing/cidr.ts";
+import { PRIVATE_RANGES, parseCidr, prefixesOf } from "../routing/cidr.ts";
 import { normalizeCidrs, visitNested } from "../routing/nesting.ts";
 import type { ClientEgress } from "./config.ts";
 import { fwmark, type Mark } from "./mark.ts";
@@ -69,7 +69,8 @@ export function clientRouting(coverage: FamilyCoverage, { probes, replies }: Mar
   const wide = tableRoutes(coverage, "wide");
   return {
     bypassRules: bypassRules(coverage, replies, wide.length > 0),
-    routes: [...probed, ...narrow, ...wide],
+    // Longer prefixes first: what is within one never goes where only the prefix around it leads.
+    routes: [...probed, ...narrow, ...wide].toSorted((a, b) => lengthOf(b) - lengthOf(a)),
     rules: [
       ...(probed.length > 0 ? [rule(family, 1890, "", PROBE_TABLE)] : []),
       ...(narrow.length > 0 ? tableRules(family, 1900, "narrow") : []),
@@ -137,6 +138,10 @@ function tableRoutes({ family, decisions, local }: FamilyCoverage, width: Width)
 function probeRoutes({ egress, family, address, source }: Probe): Route[] {
   const way = { family, table: PROBE_TABLE, destination: `${address}/${ADDRESS_BITS[family]}` };
   return [deadEnd(way), tunnelRoute(way, egress, source)];
+}
+
+function lengthOf({ destination }: Route): number {
+  return parseCidr(destination).length;
 }
 
 // For when the tunnel's route is gone with its link: no other route may take over.
