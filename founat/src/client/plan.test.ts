@@ -135,6 +135,24 @@ describe("a list of gateways", () => {
     expect(probes).toEqual([]);
   });
 
+  test("belongs to the Egress whose new flows begin with it, whoever else keeps flows there", () => {
+    const address = { ipv4: "10.96.0.11" };
+    const pins = new Map([["fou4_77b09cc9", 7]]);
+    const config = (keeper: ClientEgress, user: ClientEgress) => ({
+      uplink: "eth0",
+      egresses: [keeper, user],
+      clusterRanges: [],
+    });
+    const keeper = { ...wide, gateways: [ipv4, { ...address, flows: "existing" } as const] };
+    const user = { ...narrow, gateways: [address] };
+    for (const egresses of [config(keeper, user), config(user, keeper)]) {
+      const { choices } = planClient(egresses, { ...facts, pins }).policy;
+      expect(choices.find(({ link }) => link === "fou4_77b09cc9")?.pins.map(({ number }) => number)).toEqual([
+        7,
+      ]);
+    }
+  });
+
   test("with two that take new flows has a link and a mark for each, and lets chance decide", () => {
     const { policy, links } = planFor(ipv4, { ipv4: "10.96.0.11" });
     expect(links.map(linkName)).toEqual(["egress4", "fou4_cdf04098", "fou4_77b09cc9", "egress6"]);

@@ -68,18 +68,20 @@ export function choicesAmong(
   egresses: Iterable<ClientEgress>,
   pins: readonly Pin[],
 ): { readonly choices: readonly Choice[]; readonly late: readonly Pin[] } {
-  const choices = new Map<string, Choice>();
-  const chosenByEach = Array.from(egresses, (egress) => {
+  const each = Array.from(egresses, (egress) => {
     const names = choicesOf(family, egress).map(linkName);
     const chosen = pins.filter(({ link }) => names.includes(link));
-    if (chosen.length === 0) return chosen;
-    for (const link of linksOf(family, egress).map(linkName)) {
-      // Of two Egresses that name one gateway it belongs to the first, as a destination does.
-      if (!choices.has(link)) choices.set(link, { link, pins: chosen });
-    }
-    return chosen;
+    const links = chosen.length === 0 ? [] : linksOf(family, egress).map(linkName);
+    return { chosen, others: links.filter((link) => !names.includes(link)) };
   });
-  const [first = [], ...others] = chosenByEach;
+  // Of two Egresses that name one gateway it belongs to that whose flows begin with it, else to the first.
+  const claims = [
+    ...each.flatMap(({ chosen }) => chosen.map(({ link }) => ({ link, pins: chosen }))),
+    ...each.flatMap(({ chosen, others }) => others.map((link) => ({ link, pins: chosen }))),
+  ];
+  const choices = new Map<string, Choice>();
+  for (const claim of claims) if (!choices.has(claim.link)) choices.set(claim.link, claim);
+  const [first = [], ...others] = each.map(({ chosen }) => chosen);
   const isCommon = others.every((chosen) => isDeepStrictEqual(chosen, first));
   return { choices: [...choices.values()], late: isCommon ? first : [] };
 }
