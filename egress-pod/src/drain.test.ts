@@ -68,6 +68,18 @@ test("it tells each second how many flows are left, and what is left at the end"
   expect((await drainingTo({ flowsAt: () => 3 })).drained).toMatchObject({ reason: "timeout", flows: 3 });
 });
 
+test("where flows take long to count, it is over in time all the same", async () => {
+  const clock = passingClock();
+  const liveFlows = async () => {
+    clock.after(5_000, () => undefined);
+    return 3;
+  };
+  expect((await drainingTo({ clock, liveFlows })).drained).toMatchObject({
+    reason: "timeout",
+    elapsedMs: 60_000,
+  });
+});
+
 test("flows that cannot be counted may be there", async () => {
   const liveFlows = async () => {
     throw new Error("conntrack: not found");

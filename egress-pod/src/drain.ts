@@ -48,7 +48,9 @@ export async function drain(options: DrainOptions): Promise<Drained> {
     if (flows === 0 && elapsedMs >= LEAST_MS) return { reason: "idle", flows, elapsedMs };
     if (elapsedMs >= timeoutMs) return { reason: "timeout", flows, elapsedMs };
     // To list the flows of a busy gateway takes time of its processor, which packets need.
-    await pause(Math.max(LOOK_MS, 10 * (clock.now() - lookedAt)), never, clock);
+    const restMs = Math.max(LOOK_MS, 10 * (clock.now() - lookedAt));
+    const leftMs = Math.max(0, timeoutMs - (clock.now() - startedAt));
+    await pause(Math.min(restMs, leftMs), never, clock);
   }
 }
 
