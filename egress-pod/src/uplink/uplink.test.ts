@@ -13,6 +13,7 @@ let others: Set<Family>;
 /** How often they were asked by a gateway that takes no new flows. */
 let asked: number;
 let events: GatewayEvent[];
+let nowMs: number;
 /** By address, those that are being asked. */
 let asking: Map<string, (answered: boolean) => void>;
 let uplink: Uplink;
@@ -20,7 +21,7 @@ let ended: AbortController;
 let running: Promise<void>;
 
 beforeEach(() => {
-  [targets, events, asked] = [[V4, OTHER_V4, V6], [], 0];
+  [targets, events, asked, nowMs] = [[V4, OTHER_V4, V6], [], 0, 0];
   others = new Set(FAMILIES);
   asking = new Map();
   ended = new AbortController();
@@ -39,8 +40,9 @@ beforeEach(() => {
     logger: createLogger({ name: "test", level: "silent" }),
     // As fast as looks go.
     clock: {
-      now: () => 0,
-      after: (_, callback) => {
+      now: () => nowMs,
+      after: (ms, callback) => {
+        nowMs += ms;
         setImmediate(callback);
         return () => undefined;
       },

@@ -11,8 +11,8 @@ import { afterRequest, NEW_TARGET, type Target, wayOf } from "./target.ts";
 
 const LOOK_MS = 250;
 
-/** In a row, about ten seconds: the only gateway that vouches may be starting again, or its answer be lost. */
-const LOOKS_TO_DOUBT = 40;
+/** The only gateway that vouches may be starting again, or its answer be lost. */
+const DOUBT_AFTER_MS = 10_000;
 
 export interface UplinkOptions {
   /** The addresses to ask, as the Egress names them now; undefined while it is not known. */
@@ -40,8 +40,8 @@ export class Uplink {
   readonly #clock: Clock;
   readonly #targets = new Map<string, Target>();
   readonly #asking = new Map<string, AbortController>();
-  /** Looks in a row in which nobody vouched for a way out that is lost. */
-  #unvouched = 0;
+  /** When another gateway has vouched last for a way out that is lost. */
+  #vouchedAtMs = 0;
   /** Undefined of a new gateway, until each family has shown what it is. */
   #state: State | undefined;
 
@@ -107,8 +107,8 @@ export class Uplink {
     const isLost = silent.some(
       (family) => others.has(family) && (this.#state === "lost" || wayOf(this.#of(family)) === "silent"),
     );
-    this.#unvouched = this.#state === "lost" && !isLost ? this.#unvouched + 1 : 0;
-    const staysLost = this.#unvouched > 0 && this.#unvouched < LOOKS_TO_DOUBT;
+    if (isLost) this.#vouchedAtMs = this.#clock.now();
+    const staysLost = this.#state === "lost" && this.#clock.now() - this.#vouchedAtMs < DOUBT_AFTER_MS;
     const state = silent.length === 0 ? "works" : isLost || staysLost ? "lost" : "in-doubt";
     if (state === this.#state) return;
     const before = this.#state;
