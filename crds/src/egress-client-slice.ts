@@ -13,11 +13,14 @@ export const MAX_CLIENT_ADDRESSES = 8;
 
 const MAX_NAME_LENGTH = 253;
 
+/** With the UID of its slice it names the client to the gateway's packet filter. */
+export const CLIENT_UID = /^[\w.:-]{1,83}$/;
+
 /** One client: a pod and the addresses that are its identity in the tunnel. */
 export const SliceClient = z.object({
   namespace: z.string().max(MAX_NAME_LENGTH).describe("Namespace of the pod."),
   name: z.string().max(MAX_NAME_LENGTH).describe("Name of the pod."),
-  uid: z.string().max(MAX_NAME_LENGTH).describe("UID of the pod."),
+  uid: z.string().regex(CLIENT_UID).describe("UID of the pod."),
   addresses: z
     .array(Address)
     .min(1)

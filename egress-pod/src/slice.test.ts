@@ -51,6 +51,8 @@ test.each([
   ["no addresses", { ...ENTRY, addresses: [] }, "addresses"],
   ["no namespace", { ...ENTRY, namespace: undefined }, "namespace"],
   ["no UID", { ...ENTRY, uid: 7 }, "uid"],
+  ["a UID of other characters", { ...ENTRY, uid: "pod 1" }, "uid"],
+  ["a UID that is too long", { ...ENTRY, uid: "1".repeat(84) }, "uid"],
   ["no time", { ...ENTRY, addedAt: undefined }, "addedAt"],
   ["nothing", null, "expected object"],
 ])(

@@ -1,5 +1,5 @@
 import { canonicalAddress } from "@egress-nat/addresses";
-import { EgressClientSlice, isApiAddress, ObjectHead, SliceClient } from "@egress-nat/crds";
+import { CLIENT_UID, EgressClientSlice, isApiAddress, ObjectHead, SliceClient } from "@egress-nat/crds";
 import type { Logger } from "@egress-nat/program";
 import { z } from "zod";
 
@@ -65,6 +65,7 @@ function isEntry(
   >;
   return (
     typeof uid === "string" &&
+    CLIENT_UID.test(uid) &&
     typeof namespace === "string" &&
     typeof addedAt === "string" &&
     Array.isArray(addresses) &&
