@@ -37,7 +37,7 @@ export const GatewayStatus = z.object({
   reason: z
     .string()
     .describe(
-      "Why it does not serve: in its own words, or that it has said nothing for a minute, or what the node agent misses that " +
+      "Why it does not serve: in its own words, or that it has given none for a minute, or what the node agent misses that " +
         "`reportedBy` names. Absent if the operator has not asked it yet.",
     )
     .exactOptional(),

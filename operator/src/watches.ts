@@ -75,7 +75,7 @@ function reportsOfSilentNode(
   { object, previous }: Change<NodeHead>,
   slicesOf: (node: string) => readonly SliceHead[],
 ): readonly string[] {
-  if (object.isSilent === (previous?.isSilent ?? false)) return [];
+  if (object.isSilent === previous?.isSilent) return [];
   return slicesOf(object.metadata.name).flatMap((slice) =>
     slice.suspects.length > 0 ? egressKeys(slice) : [],
   );

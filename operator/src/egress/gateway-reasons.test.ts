@@ -80,20 +80,28 @@ describe("a gateway that is not ready", () => {
     expect(asked).toEqual([]);
   });
 
-  test("that says nothing is named for it after a minute, until it says something", async () => {
+  test("that gives no reason is named for it after a minute, until it gives one", async () => {
     answers.clear();
     told();
     await pass(55);
     expect(told()).toEqual([]);
     await pass(10);
-    expect(told()).toEqual([["nat-1", expect.stringMatching(/^it has said nothing for a minute: /)]]);
+    expect(told()).toEqual([["nat-1", expect.stringMatching(/^it has given no reason for a minute: /)]]);
     expect(changed).toEqual([KEY]);
     answers.set("10.244.1.7", "no forwarding");
     await pass(10);
     expect(told()).toEqual([["nat-1", "no forwarding"]]);
+  });
+
+  test("keeps its reason while an answer is lost, and is silent only after a minute", async () => {
+    told();
+    await pass(11);
     answers.clear();
+    await pass(50);
+    expect(told()).toEqual([["nat-1", "no forwarding"]]);
+    expect(changed).toEqual([KEY]);
     await pass(10);
-    expect(told()).toEqual([]);
+    expect(told()).toEqual([["nat-1", expect.stringMatching(/^it has given no reason for a minute: /)]]);
   });
 
   test("is not asked where its address is not the cluster's, nor where it is about to end", async () => {

@@ -23,8 +23,9 @@ const MAX_ASKED = 16;
 /** In a row: as long as a gateway may take to start on a busy node. */
 const LOOKS_TO_BE_SILENT = 6;
 
+/** Of one that does not answer, and of one whose program is ready while another container or the node's kubelet is not. */
 const SILENCE =
-  "it has said nothing for a minute: look at its pod (kubectl describe pod), and at the pod's node";
+  "it has given no reason for a minute: look at its pod (kubectl describe pod), and at the pod's node";
 
 const BACKOFF = { baseMs: ASK_EVERY_MS, maxMs: 60_000 };
 
@@ -43,7 +44,7 @@ export interface GatewayReasonsOptions {
 /** What came of asking one gateway. */
 interface Heard {
   readonly reason: string | undefined;
-  /** How often in a row it has said nothing. */
+  /** How often in a row it has given none. */
   readonly silences: number;
 }
 
@@ -107,5 +108,5 @@ export class GatewayReasons {
 function heard(answer: string | undefined, last: Heard | undefined): Heard {
   if (answer !== undefined) return { reason: answer, silences: 0 };
   const silences = (last?.silences ?? 0) + 1;
-  return { reason: silences < LOOKS_TO_BE_SILENT ? undefined : SILENCE, silences };
+  return { reason: silences < LOOKS_TO_BE_SILENT ? last?.reason : SILENCE, silences };
 }

@@ -43,7 +43,7 @@ export class EgressView {
       ...{ gateways: this.gateways(key), gatewayReasons },
       // A node that nobody hears of cannot take back what it has said.
       gatewayReports: slices.flatMap(({ nodeName: node, suspects }) =>
-        nodes.store.get(node)?.isSilent ? [] : suspects.map((report) => ({ ...report, node })),
+        (nodes.store.get(node)?.isSilent ?? true) ? [] : suspects.map((report) => ({ ...report, node })),
       ),
       clients: slices.reduce((count, { clients }) => count + clients, 0),
       isOutside: this.#ranges.isOutside,
