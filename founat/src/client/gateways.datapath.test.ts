@@ -312,17 +312,19 @@ test("where one gateway is left no packet is marked any more, flows stay, and re
   expect(await leaks()).toBe(0);
 });
 
-test("what the pod leads to a proxy of its own gets there, with one gateway and with several", async () => {
+test("what the pod leads to a proxy of its own gets there and is of no gateway, with one, with several and with none", async () => {
   await inside(
     "client",
     `nft 'add table ip mesh; add chain ip mesh o { type nat hook output priority -100; }
      add rule ip mesh o udp dport 9000 redirect to :15053'`,
   );
   await listen("client", 15053, { address: "0.0.0.0" });
-  for (const [index, gateways] of [[first], [first, second]].entries()) {
+  for (const [index, gateways] of [[first], [first, second], []].entries()) {
     await use(...gateways);
     await ask("client", "udp", addressOf("internet", "ipv4"), { timeout: 2 });
     expect(await seenBy("client", 15053)).toHaveLength(index + 1);
+    const flows = "conntrack -L -p udp --orig-port-dst 9000 2>/dev/null | grep -c ' mark=0 '";
+    expect(await inside("client", flows)).toBe(`${index + 1}\n`);
   }
   await inside("client", "nft delete table ip mesh");
 });

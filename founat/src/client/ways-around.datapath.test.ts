@@ -110,6 +110,24 @@ test("IPv4 addresses in the spelling of IPv6 are refused, whatever the Egress ca
   expect(await leaks()).toBe(0);
 });
 
+test("a source route takes no packet to somebody who would send it on", async () => {
+  const [route, internet] = [addressOf("stranger", "ipv4"), addressOf("internet", "ipv4")];
+  await inside(
+    "router",
+    `nft 'add table inet sources; add counter inet sources routed
+     add chain inet sources c { type filter hook prerouting priority raw; }
+     add rule inet sources c ip option lsrr exists counter name routed'`,
+  );
+  const sent = () => inside("router", "nft list counter inet sources routed");
+  await client.remove();
+  await ask("client", "udp", internet, { route, timeout: 1 });
+  expect(await sent()).toContain("packets 1 ");
+  await client.apply(everywhere);
+  expect(await ask("client", "udp", internet, { route, timeout: 1 })).toBe("EPERM");
+  expect(await sent()).toContain("packets 1 ");
+  await inside("router", "nft delete table inet sources");
+});
+
 describe("a routing header", () => {
   const route = addressOf("stranger", "ipv6");
   const internet = addressOf("internet", "ipv6");

@@ -19,7 +19,8 @@ SO_BINDTODEVICE = 25
 SIOCETHTOOL, ETHTOOL_STXCSUM = 0x8946, 0x17
 SIOCGIFHWADDR = 0x8927
 IP_TOS, IP_MTU_DISCOVER, IP_TRANSPARENT, IPV6_RTHDR, IPV6_TCLASS, IPV6_FREEBIND = 1, 10, 19, 57, 67, 78
-IPV6_TRANSPARENT, IP_UNICAST_IF = 75, 50
+IPV6_TRANSPARENT, IP_UNICAST_IF, IP_OPTIONS = 75, 50, 4
+IPOPT_NOP, IPOPT_LSRR = 1, 131
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -160,9 +161,11 @@ def ask(
         if tos:
             level, option = (socket.IPPROTO_IPV6, IPV6_TCLASS) if ":" in address else (socket.IPPROTO_IP, IP_TOS)
             s.setsockopt(level, option, tos)
-        if route:
+        if route and ":" in route:
             last, first = (socket.inet_pton(socket.AF_INET6, a) for a in (address, route))
             s.setsockopt(socket.IPPROTO_IPV6, IPV6_RTHDR, routing_header(0, last, first))
+        elif route:
+            s.setsockopt(socket.IPPROTO_IP, IP_OPTIONS, bytes([IPOPT_NOP, IPOPT_LSRR, 7, 4]) + socket.inet_aton(route))
         if source or source_port:
             bind(s, address, source, source_port, transparent)
         s.connect((address, port))

@@ -211,7 +211,7 @@ export interface AskOptions {
   readonly source_port?: number;
   /** Whether the socket has IP_TRANSPARENT, which takes a privilege. */
   readonly transparent?: boolean;
-  /** Where a routing header (RFC 8754) sends the packet first. */
+  /** Where a routing header (RFC 8754), or a source route (RFC 791), sends the packet first. */
   readonly route?: string;
 }
 

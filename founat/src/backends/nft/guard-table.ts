@@ -96,6 +96,8 @@ function departures({ port, oneWay, replies: { mask } }: ClientPolicy): string {
   return `
     # Where the routes lead into a tunnel, or a socket is bound to one.
     chain tunnel_output {
+      # to this host, by NAT of its own, such as to a proxy
+      ct status dnat fib daddr type local goto loopback
       # replies of this host
       ct direction reply jump bypass
       # to the gateway that the flow began with
@@ -142,8 +144,10 @@ function departures({ port, oneWay, replies: { mask } }: ClientPolicy): string {
       oifname "lo" goto loopback
       # replies to inbound flows
       ct direction reply jump bypass
-      # to somebody who would send it on: where to, only its routing header says
+      # to somebody who would send it on: where to, only its routing header says, or its source route
       meta nfproto ipv6 exthdr rt exists goto refuse
+      ip option lsrr exists goto refuse
+      ip option ssrr exists goto refuse
       # around the tunnel: refused
       ${perFamily((ip, v) => `${ip} daddr @guarded${v} goto refuse`)}
     }
@@ -224,8 +228,10 @@ function arrivals({ uplink, port, replies: { mask, value } }: ClientPolicy): str
       iifgroup ${ANY_LINK} accept
       # replies to inbound flows
       meta mark & ${hex(mask)} == ${hex(value)} accept
-      # to somebody who would send it on: where to, only its routing header says
+      # to somebody who would send it on: where to, only its routing header says, or its source route
       meta nfproto ipv6 exthdr rt exists ${counted("rejected")} drop
+      ip option lsrr exists ${counted("rejected")} drop
+      ip option ssrr exists ${counted("rejected")} drop
       # around the tunnel
       ${perFamily((ip, v) => `${ip} daddr @guarded${v} ${counted("rejected")} drop`)}
     }
