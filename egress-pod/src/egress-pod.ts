@@ -93,15 +93,14 @@ export class EgressPod {
   readonly #applied = Promise.withResolvers<void>();
 
   constructor(options: EgressPodOptions) {
-    const { egress, addresses, clusterRangesNamespace, createGateway, logger, metrics } = options;
-    const { namespace, name } = egress;
+    const { addresses, clusterRangesNamespace, createGateway, logger, metrics } = options;
+    const { namespace, name } = options.egress;
     this.#options = options;
     this.#sync = new GatewaySync(createGateway);
     this.#drift = new Drift({ ...options, sync: this.#sync });
-    const recordEvent = (event: GatewayEvent) => this.#record(event);
-    this.#drainReport = new DrainReport({ logger, recordEvent });
+    this.#drainReport = new DrainReport({ logger, recordEvent: this.#record });
     this.#uplink = new Uplink({
-      ...{ ping: options.ping, recordEvent, logger },
+      ...{ ping: options.ping, recordEvent: this.#record, logger },
       targets: () => this.#egress && (this.#egress.spec.uplinkProbe?.targets ?? []),
       families: new Set(addresses.map(familyOf)),
       askOthers: (signal) => options.askUplinks(otherGateways(this.#egress, addresses), signal),
@@ -209,10 +208,9 @@ export class EgressPod {
     return Math.min(drainTimeoutSeconds, this.#options.drainSeconds);
   }
 
-  #record(event: GatewayEvent): void {
-    const egress = this.#stored;
-    if (egress !== undefined) this.#options.recordEvent(egress, event);
-  }
+  readonly #record = (event: GatewayEvent): void => {
+    if (this.#stored !== undefined) this.#options.recordEvent(this.#stored, event);
+  };
 
   /** As the API has it, understood or not. */
   get #stored(): StoredEgress | undefined {
