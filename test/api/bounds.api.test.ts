@@ -105,7 +105,6 @@ beforeAll(async () => {
   const gateway = new EgressPod({
     egress: { namespace: NAMESPACE, name: "nat" },
     addresses: [],
-    drainSeconds: 300,
     clusterRangesNamespace: NAMESPACE,
     transport,
     createGateway: (config) => {
@@ -117,6 +116,7 @@ beforeAll(async () => {
     ping: async () => undefined,
     askUplinks: async () => new Set(),
     recordEvent: () => undefined,
+    drainSeconds: 300,
     logger,
     metrics: new Metrics(new Registry()),
   });

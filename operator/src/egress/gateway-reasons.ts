@@ -20,13 +20,6 @@ const CONCURRENCY = 4;
 /** Of one Egress: where hundreds are not ready, they say the same. */
 const MAX_ASKED = 16;
 
-/** In a row: as long as a gateway may take to start on a busy node. */
-const LOOKS_TO_BE_SILENT = 6;
-
-/** Of one that does not answer, and of one whose program is ready while another container or the node's kubelet is not. */
-const SILENCE =
-  "it has given no reason for a minute: look at its pod (kubectl describe pod), and at the pod's node";
-
 const BACKOFF = { baseMs: ASK_EVERY_MS, maxMs: 60_000 };
 
 export interface GatewayReasonsOptions {
@@ -47,6 +40,13 @@ interface Heard {
   /** How often in a row it has given none. */
   readonly silences: number;
 }
+
+/** In a row: as long as a gateway may take to start on a busy node. */
+const LOOKS_TO_BE_SILENT = 6;
+
+/** Of one that does not answer, and of one whose program is ready while another container or the node's kubelet is not. */
+const SILENCE =
+  "it has given no reason for a minute: look at its pod (kubectl describe pod), and at the pod's node";
 
 /** Asks in its own time, and gives the last answers at once. After a restart all gateways are asked again. */
 export class GatewayReasons {
