@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import fs, { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -199,6 +200,38 @@ describe("the installer", () => {
     await vi.waitFor(() => expect(installer.check.ok).toBe(true), EVENTUALLY);
     ended.abort();
     await running;
+  });
+
+  it("does without a watch where the node has no more of them, and says once how to get more", async () => {
+    await writeFile(join(conf, "10-pods.conflist"), LIST);
+    const { watch } = fs;
+    const restore = () => {
+      fs.watch = watch;
+      syncBuiltinESMExports();
+    };
+    onTestFinished(restore);
+    const tooMany = Object.assign(new Error("EMFILE: too many open files, watch"), { code: "EMFILE" });
+    fs.watch = () => {
+      throw tooMany;
+    };
+    syncBuiltinESMExports();
+    const warn = vi.spyOn(logger, "warn");
+    const hurried: Clock = {
+      ...systemClock,
+      after: (delayMs, callback) => systemClock.after(delayMs / 100, callback),
+    };
+    const installer = installerAt(hurried);
+    const ended = new AbortController();
+    const running = installer.run(ended.signal);
+    await vi.waitFor(() => expect(installer.check).toEqual({ ok: true, reasons: [] }), EVENTUALLY);
+    await rm(join(bin, "egress-nat"));
+    await vi.waitFor(async () => expect(await readdir(bin)).toEqual(["egress-nat"]), EVENTUALLY);
+    ended.abort();
+    await running;
+    expect(warn.mock.calls).toEqual([
+      [{ err: tooMany, directories: [bin, conf] }, expect.stringMatching(/fs\.inotify\.max_user_instances/)],
+    ]);
+    warn.mockRestore();
   });
 
   it("puts the plugin in place as soon as there is a network, and back when another program rewrites it", async () => {

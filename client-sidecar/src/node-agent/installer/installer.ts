@@ -47,13 +47,14 @@ export class Installer {
 
   /** Runs until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const watchers = this.#options.directories.map((directory) => this.#watch(directory));
+    const { clock } = this.#options;
+    const watchers = this.#watchAll();
     try {
       while (!signal.aborted) {
         this.#changed = new AbortController();
         await this.#install();
-        await pause(this.#contest.pauseMs, signal);
-        await pause(RECHECK_MS, AbortSignal.any([signal, this.#changed.signal]));
+        await pause(this.#contest.pauseMs, signal, clock);
+        await pause(RECHECK_MS, AbortSignal.any([signal, this.#changed.signal]), clock);
       }
     } finally {
       for (const watcher of watchers) watcher.close();
@@ -109,6 +110,29 @@ export class Installer {
       reason: "CniPluginNotInstalled",
       message: `${message}; ${MAY_BE_UNGUARDED}`,
     });
+  }
+
+  /** Where there can be no watch the recheck is enough: all programs of the node's root share the limits of inotify(7). */
+  #watchAll(): readonly FSWatcher[] {
+    const { directories, logger } = this.#options;
+    const failures = new Map<string, unknown>();
+    const watchers = directories.flatMap((directory) => {
+      try {
+        return this.#watch(directory);
+      } catch (err) {
+        failures.set(directory, err);
+        return [];
+      }
+    });
+    const [err] = failures.values();
+    if (err !== undefined) {
+      logger.warn(
+        { err, directories: [...failures.keys()] },
+        "cannot watch directories, looking at them every 10 s instead: if the error is EMFILE, raise the node's sysctl " +
+          "fs.inotify.max_user_instances, if it is ENOSPC, fs.inotify.max_user_watches",
+      );
+    }
+    return watchers;
   }
 
   #watch(directory: string): FSWatcher {
