@@ -582,7 +582,7 @@ describe("a running client", () => {
       const other = own === GATEWAY ? OTHER_GATEWAY : GATEWAY;
       await gateways.remove(own);
       await eventually(() => expect(picked()).toEqual([other]));
-      expect(gatewaysOf()).toContainEqual({ ipv4: own, flows: "spare" });
+      expect(gatewaysOf()).toContainEqual({ ipv4: own, flows: "existing" });
       await gateways.add(own);
       await eventually(() => expect(picked()).toEqual([own]));
       const terminating = { ready: false, serving: true, terminating: true };
