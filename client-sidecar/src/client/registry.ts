@@ -3,7 +3,7 @@
 import { egressKey } from "../records/egress-key.ts";
 import type { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
-import { byAge, type ClientRecord, type EgressReference } from "../records/schema.ts";
+import { byAge, type ClientRecord, type EgressReference, type TrustedAddress } from "../records/schema.ts";
 import type { Phase } from "./life.ts";
 
 /** Every change is in a file before it is here: whoever dies in between has told nobody yet. */
@@ -17,7 +17,11 @@ export class ClientRegistry {
     this.#state = state;
   }
 
-  /** Reads the files. A client of which somebody has removed the addresses' files has them again. */
+  /**
+   * Reads the files. A client of which somebody has removed the addresses' files has them again.
+   *
+   * @throws Error when they cannot be read now
+   */
   load(): void {
     for (const id of this.#state.recordIds()) {
       const record = this.#state.readClient(id);
@@ -32,6 +36,17 @@ export class ClientRegistry {
   /** Forgets a client if the CNI plugin has buried it, because the agent was not there, or hung. */
   forgetBuried(id: string): void {
     if (!this.#state.hasRecord(id)) this.#forget(id);
+  }
+
+  /**
+   * Writes the file of a client's address anew: the file that is there does not say whose it is.
+   *
+   * @returns whether a client has the address
+   */
+  reclaim(address: string): boolean {
+    const client = this.values().find(({ addresses }) => addresses.includes(address));
+    if (client !== undefined) this.#state.writeTrusted(trustedAddress(address, client));
+    return client !== undefined;
   }
 
   get(id: string): ClientRecord | undefined {
@@ -110,10 +125,13 @@ export class ClientRegistry {
   }
 
   #trust(client: ClientRecord): void {
-    const record = recordId(client);
-    const egresses = client.egresses.map(({ namespace, name }) => ({ namespace, name }));
     for (const address of client.addresses) {
-      if (!this.#state.isTrusted(address)) this.#state.writeTrusted({ address, record, egresses });
+      if (!this.#state.isTrusted(address)) this.#state.writeTrusted(trustedAddress(address, client));
     }
   }
+}
+
+function trustedAddress(address: string, client: ClientRecord): TrustedAddress {
+  const egresses = client.egresses.map(({ namespace, name }) => ({ namespace, name }));
+  return { address, record: recordId(client), egresses };
 }

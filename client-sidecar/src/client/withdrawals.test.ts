@@ -1,19 +1,25 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Answer } from "../gateways/health.ts";
+import type { Answer, SliceVersion } from "../gateways/health.ts";
 import type { Gateway } from "../gateways/view.ts";
 import { NodeState } from "../records/node-state.ts";
 import { recordId } from "../records/record-id.ts";
+import { SliceWriter } from "../slices/writer.ts";
 import { clientRecord } from "../testing/client-record.ts";
+import { egress } from "../testing/egress.ts";
+import { failReads } from "../testing/failing-reads.ts";
+import { FakeSliceApi } from "../testing/fake-slice-api.ts";
 import { gateway } from "../testing/gateway.ts";
 import { locationsIn } from "../testing/locations.ts";
+import type { Slices } from "./announcement.ts";
 import { ClientRegistry } from "./registry.ts";
 import { Withdrawals } from "./withdrawals.ts";
 
 const ADDRESS = "10.244.0.5";
+const NAT = { namespace: "internet", name: "nat" };
 const GATEWAY = gateway({ addresses: ["192.0.2.1"], ready: false, serving: false });
 const EVENTUALLY = { timeout: 30_000 };
 
@@ -25,6 +31,9 @@ let registry: ClientRegistry;
 let gateways: Gateway[];
 let knowsGateways: boolean;
 let answer: Answer;
+/** The versions that gateways were asked for. */
+let asked: SliceVersion[];
+let slices: Slices;
 /** Who was a client whenever the slice was written. */
 let written: string[][];
 let ended: AbortController;
@@ -35,17 +44,21 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-withdrawals-"));
   state = new NodeState(locationsIn(folder), logger);
   registry = new ClientRegistry(state);
-  [gateways, knowsGateways, answer, written] = [[GATEWAY], true, "silent", []];
+  [gateways, knowsGateways, answer, written, asked] = [[GATEWAY], true, "silent", [], []];
+  slices = {
+    write: async () => {
+      written.push(registry.values().map(({ containerId }) => containerId));
+      return { uid: "slice", generation: 2 };
+    },
+  };
   withdrawals = new Withdrawals({
     ...{ state, registry, logger },
-    slices: {
-      write: async () => {
-        written.push(registry.values().map(({ containerId }) => containerId));
-        return { uid: "slice", generation: 2 };
-      },
-    },
+    slices: { write: (reference) => slices.write(reference) },
     view: { gateways: () => gateways, knowsGateways: () => knowsGateways },
-    ask: async () => answer,
+    ask: async (_gateway, version) => {
+      asked.push(version);
+      return answer;
+    },
   });
   ended = new AbortController();
   running = withdrawals.run(ended.signal);
@@ -105,6 +118,70 @@ describe("the address of a client that has ended", () => {
     await vi.waitFor(() => expect(state.isTrusted(ADDRESS)).toBe(false), EVENTUALLY);
     expect(written).toEqual([[]]);
   });
+});
+
+it("the address of a former client waits for the gateways of an Egress, though nobody knows its slice any more", async () => {
+  const api = new FakeSliceApi();
+  slices = new SliceWriter({
+    client: api,
+    nodeName: "node-1",
+    registry,
+    view: { egress: () => egress() },
+    reports: () => [],
+    seen: () => undefined,
+  });
+  state.addTombstone(ADDRESS, [NAT]);
+  withdrawals.scan();
+  await vi.waitFor(() => expect(asked).not.toEqual([]), EVENTUALLY);
+  expect(asked[0]).toEqual({ uid: "uid-1", generation: 1 });
+  expect(state.tombstones()).toEqual([ADDRESS]);
+  answer = "applied";
+  await vi.waitFor(() => expect(state.isTrusted(ADDRESS)).toBe(false), EVENTUALLY);
+  expect(api.slice?.clients).toEqual([]);
+});
+
+describe("while the process has too many files open", () => {
+  const moment = () => new Promise((resolve) => setTimeout(resolve, 300));
+
+  it("the address of a client stays its own", async () => {
+    registry.add(clientRecord());
+    const stopFailing = failReads("readFileSync");
+    withdrawals.scan();
+    await moment();
+    stopFailing();
+    withdrawals.scan();
+    await moment();
+    expect(state.isTrusted(ADDRESS)).toBe(true);
+  });
+
+  it("that of one that ends waits, and is free after that", async () => {
+    answer = "applied";
+    registry.add(clientRecord());
+    registry.bury(recordId(clientRecord()));
+    const stopFailing = failReads("readFileSync");
+    await withdrawals.withdraw([ADDRESS], 300);
+    expect(state.isTrusted(ADDRESS)).toBe(true);
+    stopFailing();
+    await vi.waitFor(() => expect(state.isTrusted(ADDRESS)).toBe(false), EVENTUALLY);
+    expect(asked).toHaveLength(1);
+  });
+
+  it("nobody who has addresses looked for is disturbed, and the log says so", () => {
+    const warned = vi.spyOn(logger, "warn");
+    failReads("readdirSync");
+    withdrawals.scan();
+    expect(warned).toHaveBeenCalledOnce();
+  });
+});
+
+it.each(["{", "{}"])("the address of a client whose file holds %s stays its own", async (content) => {
+  registry.add(clientRecord());
+  const file = join(locationsIn(folder).stateDirectory, "addresses", ADDRESS);
+  const before = readFileSync(file, "utf8");
+  writeFileSync(file, content);
+  withdrawals.scan();
+  await vi.waitFor(() => expect(readFileSync(file, "utf8")).toBe(before), EVENTUALLY);
+  expect(state.tombstones()).toEqual([]);
 });
 
 it("the address of a client is not withdrawn", async () => {

@@ -18,8 +18,8 @@ const ATTEMPT_MS = 1_000;
 const FAILURES_TO_WARN_OF = 3;
 
 export interface WithdrawalsOptions {
-  readonly state: Pick<NodeState, "tombstones" | "tombstone" | "removeTrusted">;
-  readonly registry: Pick<ClientRegistry, "forgetBuried">;
+  readonly state: Pick<NodeState, "tombstones" | "tombstone" | "mayBeTombstone" | "removeTrusted">;
+  readonly registry: Pick<ClientRegistry, "forgetBuried" | "reclaim">;
   readonly slices: Slices;
   readonly view: Pick<EgressView, "gateways" | "knowsGateways">;
   readonly ask: Ask;
@@ -55,7 +55,12 @@ export class Withdrawals {
 
   /** Looks for tombstones: also for those that the CNI plugin has made while the agent was not there, or hung. */
   scan(): void {
-    for (const address of this.#options.state.tombstones()) this.#queue.add(address);
+    const { state, logger } = this.#options;
+    try {
+      for (const address of state.tombstones()) this.#queue.add(address);
+    } catch (err) {
+      logger.warn({ err }, "cannot look for addresses to withdraw, the next scan tries again");
+    }
   }
 
   /** Runs until the signal is aborted. */
@@ -67,7 +72,7 @@ export class Withdrawals {
   async withdraw(addresses: readonly string[], patienceMs: number): Promise<void> {
     for (const address of addresses) this.#queue.add(address);
     const until = AbortSignal.timeout(patienceMs);
-    const isBuried = () => addresses.some((address) => this.#options.state.tombstone(address) !== undefined);
+    const isBuried = () => addresses.some((address) => this.#options.state.mayBeTombstone(address));
     while (isBuried() && (await pause(POLL_MS, until)));
   }
 
@@ -77,8 +82,10 @@ export class Withdrawals {
     if (tombstone === undefined) return done;
     // A client that only the agent's memory holds would be written into the slice that is to let go of it.
     if (tombstone.record !== undefined) registry.forgetBuried(tombstone.record);
-    const until = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
-    const held = await Promise.all(tombstone.egresses.map((egress) => this.#holders(egress, until)));
+    if (registry.reclaim(address)) return done;
+    const held = await within(ATTEMPT_MS, signal, (until) =>
+      Promise.all(tombstone.egresses.map((egress) => this.#holders(egress, until))),
+    );
     const names = [...new Set(held.flat())];
     if (names.length > 0) throw new StillTrusted(names);
     state.removeTrusted(address);
@@ -102,5 +109,28 @@ export class Withdrawals {
         : [`any of Egress ${egressKey(egress)}, whose Service is not known`];
     } while (names.length > 0 && (await pause(POLL_MS, until)));
     return names;
+  }
+}
+
+/**
+ * Works until a signal is aborted, or for a while.
+ *
+ * Not by AbortSignal.any(): the heartbeat joins what it is given with a time limit of its own in that way, and one that is
+ * made of another with a time limit stays in memory (https://github.com/nodejs/node/issues/54614).
+ */
+async function within<T>(
+  timeoutMs: number,
+  signal: AbortSignal,
+  work: (until: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const abort = () => controller.abort(signal.reason);
+  const timer = setTimeout(abort, timeoutMs);
+  signal.addEventListener("abort", abort);
+  try {
+    return await work(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
   }
 }

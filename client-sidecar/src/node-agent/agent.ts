@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { AGENT_SOCKET, EgressClientSlice, RUN_DIRECTORY, SLICE_RESOURCE } from "@egress-nat/crds";
 import type { HeartbeatProber } from "@egress-nat/founat";
-import { pause, ResourceClient } from "@egress-nat/kube";
+import { Backoff, pause, ResourceClient } from "@egress-nat/kube";
 import type { Check } from "@egress-nat/program";
 import type { Registry } from "prom-client";
 import { Adder } from "../client/adder.ts";
@@ -32,6 +32,9 @@ import { RequestHandler } from "./requests.ts";
 import { AgentServer } from "./socket.ts";
 
 const SWEEP_MS = 15_000;
+
+/** The node may be short of file descriptors for a moment. */
+const READ_BACKOFF = { baseMs: 500, maxMs: 15_000 };
 
 export interface AgentOptions extends ClusterCacheOptions {
   readonly networks: PodNetworks;
@@ -75,7 +78,8 @@ export class Agent {
       mkdirSync(directory, { recursive: true });
       chmodSync(directory, 0o700);
     }
-    registry.load();
+    await this.#insist(() => registry.load(), signal);
+    if (signal.aborted) return;
     const server = new AgentServer({
       socketPath: join(locations.runDirectory, AGENT_SOCKET.slice(RUN_DIRECTORY.length)),
       handler: (request, ended) => requests.handle(request, AbortSignal.any([ended, signal])),
@@ -90,6 +94,19 @@ export class Agent {
     }
   }
 
+  /** Reads what the agent before has left, once that can be read: to take it for nothing would set addresses free. */
+  async #insist(read: () => void, signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff(READ_BACKOFF);
+    while (!signal.aborted) {
+      try {
+        return read();
+      } catch (err) {
+        this.#options.logger.error({ err }, "cannot read the state of this node, trying again");
+        await pause(backoff.next(), signal);
+      }
+    }
+  }
+
   /** Nothing is decided before all that it is decided by is known: an Egress not yet read is not one that is gone. */
   async #work(signal: AbortSignal): Promise<void> {
     const { registry, steerer, reapplier, driftWatch, keeper, withdrawals, leftovers } = this.#parts;
@@ -99,7 +116,8 @@ export class Agent {
     // What the agent before has known of gateways that do not answer is not to be forgotten for a second.
     const beating = heartbeats.run(signal);
     await heartbeats.settled;
-    keeper.buryStrays(this.#cache.slices.list());
+    await this.#insist(() => keeper.buryStrays(this.#cache.slices.list()), signal);
+    if (signal.aborted) return;
     reporter.load(this.#cache.slices.list());
     this.#follow();
     this.#isStarted = true;
@@ -114,16 +132,27 @@ export class Agent {
   /** From now on every change has its effect; what is already here has its own once. */
   #follow(): void {
     const { view, slices } = this.#cache;
-    const { registry, steerer, reapplier, keeper } = this.#parts;
+    const { registry, steerer, reapplier, keeper, writer } = this.#parts;
     view.onChange((reference) => {
       steerer.steer(registry.ofEgress(reference));
       keeper.inspect(reference);
     });
     view.onClusterRanges(() => reapplier.reapply(registry.values()));
     slices.onChange(({ object }) => keeper.inspect(egressOf(object)));
+    this.#cache.onSliceEvent(({ type }) => {
+      if (type === "rewound") writer.forget();
+      // A slice that was written after the backup, and never seen, has not changed by what the store knows.
+      if (type === "synced") this.#inspectSlices();
+    });
     reapplier.reapply(registry.values());
+    this.#inspectSlices();
+  }
+
+  #inspectSlices(): void {
+    const { registry, keeper } = this.#parts;
     const recorded = registry.values().flatMap(({ egresses }) => egresses);
-    for (const reference of [...slices.list().map(egressOf), ...recorded]) keeper.inspect(reference);
+    const listed = this.#cache.slices.list().map(egressOf);
+    for (const reference of [...listed, ...recorded]) keeper.inspect(reference);
   }
 
   async #sweep(signal: AbortSignal): Promise<void> {
@@ -195,6 +224,6 @@ function partsOf(
   const requests = new RequestHandler({ ...shared, adder, started });
   return {
     ...{ registry, steerer, reapplier, driftWatch, keeper, withdrawals, leftovers },
-    ...{ requests, heartbeats, reporter },
+    ...{ requests, heartbeats, reporter, writer },
   };
 }

@@ -21,6 +21,7 @@ import {
   CONFIG_MAP_RESOURCE,
   ENDPOINT_SLICE_RESOURCE,
   EndpointSlice,
+  type ReflectorEvent,
   type Store,
   type Transport,
 } from "@egress-nat/kube";
@@ -45,6 +46,7 @@ export class ClusterCache {
   readonly #options: ClusterCacheOptions;
   readonly #caches: CacheSet;
   readonly #rangesKnown = Promise.withResolvers<void>();
+  readonly #sliceListeners: ((event: ReflectorEvent) => void)[] = [];
 
   /** @param pulse what is heard of a gateway */
   constructor(options: ClusterCacheOptions, pulse: ViewPoint["pulse"]) {
@@ -63,6 +65,9 @@ export class ClusterCache {
       resource: SLICE_RESOURCE,
       parse: (raw) => EgressClientSlice.parse(raw),
       labelSelector: `${NODE_LABEL}=${labelValue(nodeName)}`,
+      onEvent: (event) => {
+        for (const listener of this.#sliceListeners) listener(event);
+      },
     });
     const clusterRanges = new Cache({
       ...api,
@@ -87,6 +92,11 @@ export class ClusterCache {
   /** This node's slice of an Egress, as last seen. */
   slice({ namespace, name }: EgressReference): EgressClientSlice | undefined {
     return this.slices.get(`${namespace}/${sliceName(name, this.#options.nodeName)}`);
+  }
+
+  /** @param listener is told what happens to the list and the watch of the slices */
+  onSliceEvent(listener: (event: ReflectorEvent) => void): void {
+    this.#sliceListeners.push(listener);
   }
 
   /** Runs until the signal is aborted. */

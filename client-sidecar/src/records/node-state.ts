@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import type { Logger } from "@egress-nat/program";
+import { ZodError } from "zod";
 import { writeFileAtomically } from "./atomic-file.ts";
 import { egressKey } from "./egress-key.ts";
 import { recordId } from "./record-id.ts";
@@ -22,13 +23,17 @@ export class NodeState extends StateFolder {
     this.#logger = logger;
   }
 
-  /** @returns undefined where it cannot be read, which the log says */
+  /**
+   * @returns undefined where there is none any more, or one that is not understood, which the log says
+   * @throws Error when it cannot be read now
+   */
   readClient(id: string): ClientRecord | undefined {
     try {
-      return ClientRecord.parse(this.readRecord(id));
+      return unlessMissing(() => ClientRecord.parse(this.readRecord(id)), undefined);
     } catch (err) {
+      if (!isNotUnderstood(err)) throw err;
       // Its slice entries have no record then, and are withdrawn as those of any other pod that is gone.
-      this.#logger.error({ err, record: id }, "cannot read the record of a client, dropping it");
+      this.#logger.error({ err, record: id }, "cannot understand the record of a client, dropping it");
       return undefined;
     }
   }
@@ -45,12 +50,24 @@ export class NodeState extends StateFolder {
     FILES.remove(this.addressPath(address));
   }
 
-  /** The trusted addresses of which the client has no record any more: gateways may still trust them. */
+  /** The addresses that may be tombstones. */
   tombstones(): readonly string[] {
-    return this.trustedAddresses().filter((address) => this.tombstone(address) !== undefined);
+    return this.trustedAddresses().filter((address) => this.mayBeTombstone(address));
   }
 
-  /** @returns undefined where the address is free, or that of a client */
+  /** Whether gateways may still trust an address of which the client has no record any more; also where that cannot be told now. */
+  mayBeTombstone(address: string): boolean {
+    try {
+      return this.tombstone(address) !== undefined;
+    } catch {
+      return true; // whoever withdraws it hears why
+    }
+  }
+
+  /**
+   * @returns undefined where the address is free, or that of a client
+   * @throws Error when it cannot be told now
+   */
   tombstone(address: string): TrustedAddress | undefined {
     if (!this.isTrusted(address)) return undefined;
     const trusted = this.#readTrusted(address);
@@ -58,7 +75,11 @@ export class NodeState extends StateFolder {
     return record !== undefined && this.hasRecord(record) ? undefined : trusted;
   }
 
-  /** Adds Egresses whose gateways may trust an address of a client that is gone. */
+  /**
+   * Adds Egresses whose gateways may trust an address of a client that is gone.
+   *
+   * @throws Error when those that are known cannot be read now, or the file cannot be written
+   */
   addTombstone(address: string, egresses: readonly EgressReference[]): void {
     const known = this.isTrusted(address) ? this.#readTrusted(address) : { address, egresses: [] };
     const all = new Map([...known.egresses, ...egresses].map((egress) => [egressKey(egress), egress]));
@@ -69,14 +90,20 @@ export class NodeState extends StateFolder {
     try {
       return TrustedAddress.parse(JSON.parse(FILES.readFile(this.addressPath(address))));
     } catch (err) {
+      if (!isNotUnderstood(err)) throw err;
       // Slices hold what records say, and this address is in none: nothing is left to withdraw by name.
       this.#logger.error(
         { err, address },
-        "cannot read the file of a trusted address, its Egresses are not known",
+        "cannot understand the file of a trusted address, its Egresses are not known",
       );
       return { address, egresses: [] };
     }
   }
+}
+
+/** Whether a file was read, and is none of ours: another attempt would find the same in it. */
+function isNotUnderstood(error: unknown): boolean {
+  return error instanceof SyntaxError || error instanceof ZodError;
 }
 
 function unlessMissing<T>(look: () => T, otherwise: T): T {

@@ -1,48 +1,17 @@
-import { type EgressClientSlice, type GatewayReport, EgressClientSlice as Slice } from "@egress-nat/crds";
-import { KubeError } from "@egress-nat/kube";
+import type { EgressClientSlice, GatewayReport } from "@egress-nat/crds";
 import { describe, expect, it } from "vitest";
 import { askBy } from "../gateways/health.ts";
 import type { ClientRecord } from "../records/schema.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
+import { FakeSliceApi } from "../testing/fake-slice-api.ts";
 import { gateway } from "../testing/gateway.ts";
 import { SliceWriter } from "./writer.ts";
 
 const NAT = { namespace: "internet", name: "nat" };
 
-/** An apiserver that keeps one slice, and answers when it is told to. */
-class FakeApi {
-  slice: EgressClientSlice | undefined;
-  writes = 0;
-  failure: Error | undefined;
-  answerIsLost = false;
-  #gate: PromiseWithResolvers<void> | undefined;
-
-  hold(): () => void {
-    this.#gate = Promise.withResolvers<void>();
-    return this.#gate.resolve;
-  }
-
-  async apply(desired: object): Promise<EgressClientSlice> {
-    this.writes++;
-    await this.#gate?.promise;
-    if (this.failure !== undefined) throw this.failure;
-    const { uid = `uid-${this.writes}`, generation = 0 } = this.slice?.metadata ?? {};
-    const { metadata, ...rest } = desired as EgressClientSlice;
-    this.slice = Slice.parse({ ...rest, metadata: { ...metadata, uid, generation: generation + 1 } });
-    if (this.answerIsLost) throw new Error("answer was lost");
-    return this.slice;
-  }
-
-  async delete(): Promise<void> {
-    this.writes++;
-    if (this.slice === undefined) throw new KubeError("not found", { code: "NotFound", retryable: false });
-    this.slice = undefined;
-  }
-}
-
 function setUp(options: { readonly egress?: ReturnType<typeof egress> | undefined } = { egress: egress() }) {
-  const api = new FakeApi();
+  const api = new FakeSliceApi();
   const records: ClientRecord[] = [];
   const suspects: GatewayReport[] = [];
   const seen: { slice?: EgressClientSlice | undefined } = {};
@@ -114,6 +83,39 @@ describe("the slice writer", () => {
     expect(api.slice?.clients).toHaveLength(1);
   });
 
+  it("takes a slice that was made anew for an older one only until the watch tells of it", async () => {
+    const { api, records, seen, writer } = setUp();
+    records.push(client(1));
+    await writer.write(NAT);
+    const former = api.slice;
+    api.slice = undefined; // deleted by somebody else
+    records.push(client(2));
+    await writer.write(NAT);
+    seen.slice = former;
+    expect(writer.isInOrder(NAT)).toBe(true);
+    seen.slice = api.slice;
+    expect(writer.isInOrder(NAT)).toBe(true);
+  });
+
+  it("sees that somebody else has put another slice in the place of the one that it wrote", async () => {
+    const { api, records, seen, writer } = setUp();
+    records.push(client(1));
+    const { metadata, ...rest } = await writer.write(NAT).then(() => api.slice ?? expect.fail());
+    seen.slice = { ...rest, clients: [], metadata: { ...metadata, uid: "other", resourceVersion: "2" } };
+    expect(writer.isInOrder(NAT)).toBe(false);
+  });
+
+  it("deletes, of an Egress that is gone, the slice that is there, whichever one it wrote", async () => {
+    const options: { egress?: ReturnType<typeof egress> } = { egress: egress() };
+    const { api, records, seen, writer } = setUp(options);
+    records.push(client(1));
+    const { metadata, ...rest } = await writer.write(NAT).then(() => api.slice ?? expect.fail());
+    api.slice = { ...rest, metadata: { ...metadata, uid: "other", resourceVersion: "2" } };
+    seen.slice = api.slice;
+    delete options.egress;
+    expect(await writer.write(NAT)).toEqual({ uid: "other", generation: undefined });
+  });
+
   it("goes on after a failed write", async () => {
     const { api, records, writer } = setUp();
     records.push(client(1));
@@ -125,12 +127,24 @@ describe("the slice writer", () => {
 
   it("empties the slice of an Egress without clients, and makes none that was never there", async () => {
     const { api, records, writer } = setUp();
-    expect(await writer.write(NAT)).toBeUndefined();
+    expect(writer.isInOrder(NAT)).toBe(true);
     records.push(client(1));
     await writer.write(NAT);
     records.pop();
     expect(await writer.write(NAT)).toEqual({ uid: "uid-1", generation: 2 });
     expect(api.slice?.clients).toEqual([]);
+  });
+
+  it("makes one without clients for who asks which version has let go of them: gateways may know one that was deleted", async () => {
+    const { api, writer } = setUp();
+    expect(await writer.write(NAT)).toEqual({ uid: "uid-1", generation: 1 });
+    expect(api.slice).toMatchObject({ clients: [], clientCount: 0 });
+  });
+
+  it("makes none where there is no Egress", async () => {
+    const { api, writer } = setUp({ egress: undefined });
+    expect(await writer.write(NAT)).toBeUndefined();
+    expect(api.writes).toBe(0);
   });
 
   it("deletes the slice of an Egress that is gone", async () => {

@@ -32,6 +32,11 @@ interface Content {
   readonly suspects: readonly GatewayReport[];
 }
 
+/** What this process has written last; of a slice that it has deleted nothing but the UID. */
+interface Written extends SliceVersion {
+  readonly resourceVersion?: string;
+}
+
 /** Of a slice whose UID nobody told: no gateway can say that it has let go of it, but all go with their Egress. */
 const UNKNOWN: SliceVersion = { uid: "", generation: Number.POSITIVE_INFINITY };
 
@@ -43,7 +48,7 @@ export class SliceWriter {
   readonly #options: SliceWriterOptions;
   readonly #running = new Map<string, Promise<SliceVersion | undefined>>();
   readonly #queued = new Map<string, Promise<SliceVersion | undefined>>();
-  readonly #written = new Map<string, SliceVersion>();
+  readonly #written = new Map<string, Written>();
   /** Slices that a write may have made although its answer was lost. */
   readonly #attempted = new Set<string>();
 
@@ -52,7 +57,7 @@ export class SliceWriter {
   }
 
   /**
-   * @returns the version that holds all records of the moment of this call; undefined where there is no slice
+   * @returns the version that holds all records of the moment of this call; undefined where there is no Egress, and no slice
    * @throws KubeError
    */
   write(reference: EgressReference): Promise<SliceVersion | undefined> {
@@ -78,6 +83,11 @@ export class SliceWriter {
     return this.#isOutdated(key, current) || holds(current, content);
   }
 
+  /** Takes whatever is seen from now on for what is there: after a restore of etcd it may be older than what was written. */
+  forget(): void {
+    this.#written.clear();
+  }
+
   #facts(reference: EgressReference) {
     const { registry, view, reports, seen } = this.#options;
     return {
@@ -99,10 +109,8 @@ export class SliceWriter {
     if (current !== undefined && !this.#isOutdated(key, current) && isSame(current, owner, content)) {
       return versionOf(current);
     }
-    // One that was never there need not be made to say that it is empty. One that was stays: gateways answer with its
-    // generation, and "applied" is a surer sign than "unknown" that they have let go of its last client.
-    const exists = current !== undefined || this.#attempted.has(key);
-    if (content.clients.length === 0 && !exists) return undefined;
+    // One without clients as well: gateways answer with its generation, and "applied" is a surer sign than "unknown" that
+    // they have let go of the last one. Who is cut off from the API still knows a slice that was deleted.
     return this.#apply(key, owner, content);
   }
 
@@ -112,9 +120,8 @@ export class SliceWriter {
     this.#attempted.add(key);
     // Nobody else has a say in this object: what another manager wrote into it goes.
     const written = await client.apply(slice, { fieldManager: NODE_AGENT, force: true });
-    const version = versionOf(written);
-    this.#written.set(key, version);
-    return version;
+    this.#written.set(key, written.metadata);
+    return versionOf(written);
   }
 
   async #delete(
@@ -123,7 +130,8 @@ export class SliceWriter {
     current: EgressClientSlice | undefined,
   ): Promise<SliceVersion | undefined> {
     const { client, nodeName } = this.#options;
-    const last = this.#written.get(key) ?? (current && versionOf(current));
+    const isKnown = current !== undefined && !this.#isOutdated(key, current);
+    const last = isKnown ? versionOf(current) : this.#written.get(key);
     if (last === undefined && !this.#attempted.has(key)) return undefined;
     await ifFound(client.delete({ namespace, name: sliceName(name, nodeName) }));
     if (last === undefined) return UNKNOWN;
@@ -132,12 +140,17 @@ export class SliceWriter {
     return version;
   }
 
-  /** A watch is late: what it showed last may be older than what this process has written since. */
+  /**
+   * A watch is late: what it showed last may be older than what this process has written since. A slice of the same name may
+   * have been made anew, by this process or by another, so generations do not tell.
+   *
+   * @see https://kep.k8s.io/5504 resourceVersions are decimal numbers that can be compared
+   */
   #isOutdated(key: string, { metadata }: EgressClientSlice): boolean {
     const written = this.#written.get(key);
     if (written === undefined) return false;
-    if (written.uid !== metadata.uid) return written.generation !== undefined;
-    return written.generation === undefined || metadata.generation < written.generation;
+    if (written.generation === undefined) return written.uid === metadata.uid;
+    return Number(metadata.resourceVersion) < Number(written.resourceVersion);
   }
 }
 
