@@ -116,6 +116,8 @@ test("answers of a gateway whose address nobody has admitted wait for a look whe
     clientConfig(egress({ gateways: [A], peers, sourcePortAuto }));
   expect(auto.steering(admitting([A.ipv4, B.ipv4]))).toBeUndefined();
   expect(auto.steering(admitting([]))?.steps).toEqual([]);
+  const leaving = clientConfig(egress({ gateways: [existing(A)], peers: [C.ipv4], sourcePortAuto: true }));
+  expect(auto.steering(leaving)?.steps).toHaveLength(1);
 });
 
 test("a tunnel is there until a look has taken it away", () => {

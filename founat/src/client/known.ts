@@ -59,7 +59,7 @@ export class Known implements KnownClient {
    */
   steering(config: ClientConfig): Steering | undefined {
     if (!isDeepStrictEqual(withoutGateways(config), withoutGateways(this.#config))) return undefined;
-    if (config.egresses.some((egress) => this.#waitsForLook(egress))) return undefined;
+    if (config.egresses.some((egress) => this.#isServedAnew(egress))) return undefined;
     const wanted = this.#planOf(config);
     const newcomers = this.#newcomers(wanted);
     const reached = newcomers.size === 0 ? config : without(newcomers, config);
@@ -77,7 +77,10 @@ export class Known implements KnownClient {
       late,
       pins: plan.pins.filter(({ link }) => kept.includes(link)),
     };
-    if (isDeepStrictEqual(steered, this.#ways)) return { steps: [], known: this };
+    if (isDeepStrictEqual(steered, this.#ways)) {
+      const isAdmitted = config.egresses.every((egress) => this.#admitsAnswersFor(egress));
+      return isAdmitted ? { steps: [], known: this } : undefined;
+    }
     const gone = this.#ways.pins.filter(({ link }) => !kept.includes(link));
     return {
       steps: [guardSteering(steered, this.#ways), ...endFlows(gone)],
@@ -85,14 +88,17 @@ export class Known implements KnownClient {
     };
   }
 
-  /** Whether no route leads to an Egress that is served now, or the guard does not admit those who may answer for it. */
-  #waitsForLook(egress: ClientEgress): boolean {
+  /** Whether no route leads to any gateway of an Egress that has some now. */
+  #isServedAnew(egress: ClientEgress): boolean {
     const former = this.#config.egresses.find(({ name }) => name === egress.name);
     if (former === undefined) return false;
-    const isServedAnew = FAMILIES.some((family) => !takesNew(family, former) && takesNew(family, egress));
-    return (
-      isServedAnew || (egress.sourcePortAuto && egress.peers.some((peer) => !former.peers.includes(peer)))
-    );
+    return FAMILIES.some((family) => !takesNew(family, former) && takesNew(family, egress));
+  }
+
+  /** Gateways answer from their own addresses where the node has not translated what came, as with varying source ports. */
+  #admitsAnswersFor({ name, sourcePortAuto, peers }: ClientEgress): boolean {
+    const former = this.#config.egresses.find((egress) => egress.name === name);
+    return !sourcePortAuto || peers.every((peer) => former?.peers.includes(peer));
   }
 
   #planOf(config: ClientConfig) {
