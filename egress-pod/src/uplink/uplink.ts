@@ -40,8 +40,8 @@ export class Uplink {
   readonly #clock: Clock;
   readonly #targets = new Map<string, Target>();
   readonly #asking = new Map<string, AbortController>();
-  /** When another gateway has vouched last for a way out that is lost. */
-  #vouchedAtMs = 0;
+  /** Since when it gets no answer, and nobody vouches. */
+  #inDoubtSinceMs: number | undefined;
   /** Undefined of a new gateway, until each family has shown what it is. */
   #state: State | undefined;
 
@@ -59,11 +59,14 @@ export class Uplink {
 
   /** Why no new flow should come here; undefined where they may. */
   get reason(): string | undefined {
-    if (this.#state === "lost")
-      return `${UPLINK_REASON}no answer from ${this.#asked(this.#silentFamilies).join(", ")}`;
-    if (this.#state !== undefined || !this.#options.targets()?.length) return undefined;
-    const untried = this.#asked(this.#untriedFamilies).join(", ");
-    return UPLINK_REASON + (untried === "" ? "not tried yet" : `no answer yet from ${untried}`);
+    const isNew = this.#state === undefined && (this.#options.targets() ?? []).length > 0;
+    if (this.#state !== "lost" && !isNew) return undefined;
+    const silent = this.#asked(this.#silentFamilies);
+    if (silent.length > 0) return `${UPLINK_REASON}no answer from ${silent.join(", ")}`;
+    const untried = this.#asked(this.#untriedFamilies);
+    return (
+      UPLINK_REASON + (untried.length > 0 ? `no answer yet from ${untried.join(", ")}` : "not tried yet")
+    );
   }
 
   /** Runs until the signal is aborted. */
@@ -107,9 +110,10 @@ export class Uplink {
     const isLost = silent.some(
       (family) => others.has(family) && (this.#state === "lost" || wayOf(this.#of(family)) === "silent"),
     );
-    if (isLost) this.#vouchedAtMs = this.#clock.now();
-    const staysLost = this.#state === "lost" && this.#clock.now() - this.#vouchedAtMs < DOUBT_AFTER_MS;
-    const state = silent.length === 0 ? "works" : isLost || staysLost ? "lost" : "in-doubt";
+    const isInDoubt = silent.length > 0 && !isLost;
+    if (isInDoubt && this.#waitsForVoucher()) return;
+    if (!isInDoubt) this.#inDoubtSinceMs = undefined;
+    const state = isInDoubt ? "in-doubt" : isLost ? "lost" : "works";
     if (state === this.#state) return;
     const before = this.#state;
     this.#state = state;
@@ -117,6 +121,15 @@ export class Uplink {
     const { recordEvent, logger } = this.#options;
     logger.warn({ before, after: state, silent: this.#asked(silent) }, "the way out has changed");
     recordEvent(this.#eventOf(state));
+  }
+
+  /** A gateway that takes no new flows takes none for a while yet. */
+  #waitsForVoucher(): boolean {
+    const now = this.#clock.now();
+    this.#inDoubtSinceMs ??= now;
+    return (
+      (this.#state === undefined || this.#state === "lost") && now - this.#inDoubtSinceMs < DOUBT_AFTER_MS
+    );
   }
 
   #of(family: Family): readonly Target[] {
