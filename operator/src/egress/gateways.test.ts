@@ -56,6 +56,18 @@ test("the time of a state is that of its last change", () => {
   expect(gatewayStatuses(seen(draining), before, NOW)).toMatchObject([{ state: "Draining", since: NOW }]);
 });
 
+test("a gateway that is told to end and has ended at once is not lost", () => {
+  const seen = (conditions: typeof ready) => ({
+    ...{ gateways: [{ ...common, name: "nat-a", ...conditions }] },
+    ...{ gatewayReasons: new Map(), gatewayReports: [] },
+  });
+  const ended = { ready: false, serving: false, terminating: true };
+  const stateAfter = (conditions: typeof ready) =>
+    gatewayStatuses(seen(ended), gatewayStatuses(seen(conditions), [], EARLIER), NOW)[0]?.state;
+  expect(stateAfter(ready)).toBe("Draining");
+  expect(stateAfter(down)).toBe("Down");
+});
+
 describe("a gateway that agents report", () => {
   const report = (of: string, state: AgentReport["state"], since: string): AgentReport => ({
     ...{ gateway: "nat-a", node: of, state, since },

@@ -40,7 +40,7 @@ export function gatewayStatuses(
       const { name, nodeName, addresses } = endpoint;
       const last = former.get(name);
       const report = endpoint.ready ? decisive(reports.get(name) ?? [], last?.reportedBy) : undefined;
-      const state = report?.state ?? stateOf(endpoint);
+      const state = report?.state ?? stateOf(endpoint, last?.state);
       const reason = report ? MISSED[report.state] : state === "Down" ? gatewayReasons.get(name) : undefined;
       return {
         name,
@@ -84,8 +84,15 @@ function byTime(a: AgentReport, b: AgentReport): number {
   return Date.parse(a.since) - Date.parse(b.since) || (a.node < b.node ? -1 : 1);
 }
 
-/** A pod on a node that has died is about to end until the node is deleted, and serves nothing. */
-function stateOf({ ready, serving, terminating }: Endpoint): GatewayStatus["state"] {
+/**
+ * A pod on a node that has died is about to end until the node is deleted, and serves nothing. It was down before: of one
+ * that is told to end, that it ends may be the first that is seen.
+ */
+function stateOf(
+  { ready, serving, terminating }: Endpoint,
+  last: GatewayStatus["state"] | undefined,
+): GatewayStatus["state"] {
   if (ready) return "Ready";
-  return terminating && serving ? "Draining" : "Down";
+  const hasServed = last === "Ready" || last === "Suspect";
+  return terminating && (serving || hasServed) ? "Draining" : "Down";
 }
