@@ -69,7 +69,7 @@ test.each([
     ...{ type: "Warning", reason: "GatewayDrained", action: "Drain" },
     message:
       `${GATEWAY} has drained for 300 s and cuts off ${words}. ` +
-      "If flows need longer, raise spec.drainTimeoutSeconds of the Egress.",
+      "If flows need longer, raise spec.drainTimeoutSeconds of the Egress, and terminationGracePeriodSeconds if its template has it.",
   });
   expect(lines.at(-1)).toEqual(["warn", "drain time is over, cutting flows off", flows]);
 });

@@ -49,7 +49,7 @@ export class DrainReport {
       logger.warn(drained, "drain time is over, cutting flows off");
       const message =
         `Gateway ${hostname()} has drained for ${seconds} s and cuts off ${numberOf(flows)}. ` +
-        "If flows need longer, raise spec.drainTimeoutSeconds of the Egress.";
+        "If flows need longer, raise spec.drainTimeoutSeconds of the Egress, and terminationGracePeriodSeconds if its template has it.";
       recordEvent({ ...common, type: "Warning", message });
       return;
     }

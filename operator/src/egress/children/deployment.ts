@@ -53,7 +53,8 @@ function gatewayPod(egress: Egress, template: Partial<V1PodSpec>, settings: Gate
   const gateway = containers.find(({ name }) => name === EGRESS_CONTAINER);
   const { terminationGracePeriodSeconds = egress.spec.drainTimeoutSeconds + TERMINATION_MARGIN_SECONDS } =
     template;
-  const drainSeconds = Math.max(0, terminationGracePeriodSeconds - TERMINATION_MARGIN_SECONDS);
+  const marginSeconds = Math.min(TERMINATION_MARGIN_SECONDS, Math.ceil(terminationGracePeriodSeconds / 2));
+  const drainSeconds = terminationGracePeriodSeconds - marginSeconds;
   return {
     ...spread({ matchLabels: { ...gatewayLabels(egress) } }),
     terminationGracePeriodSeconds,
