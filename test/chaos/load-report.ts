@@ -21,7 +21,7 @@ const Connections = z.object({
   /** When each good one began. */
   successesMs: z.array(z.number()),
   /** In the order in which they failed. */
-  failures: z.array(z.object({ atMs: z.number(), error: z.string() })),
+  failures: z.array(z.object({ atMs: z.number(), failedAtMs: z.number(), error: z.string() })),
 });
 export type Connections = z.infer<typeof Connections>;
 

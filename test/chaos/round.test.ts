@@ -27,7 +27,7 @@ function connections(...failed: readonly (readonly [fromS: number, toS: number])
   return {
     target: "203.0.113.10",
     successesMs: beganMs.filter((atMs) => !isFailed(atMs)),
-    failures: beganMs.filter(isFailed).map((atMs) => ({ atMs, error: "timeout" })),
+    failures: beganMs.filter(isFailed).map((atMs) => ({ atMs, failedAtMs: atMs, error: "timeout" })),
   };
 }
 
@@ -63,6 +63,13 @@ test("new connections that failed before the mark are the machine's", () => {
     failedBefore: 5,
     errors: { timeout: 3 },
   });
+});
+
+test("one that began before the mark and failed after it is of the scenario", () => {
+  const failures = [{ atMs: MARKED_AT_MS - 20, failedAtMs: MARKED_AT_MS + 980, error: "timeout" }];
+  const all = { ...connections(), failures };
+  const round = roundOf([report({ connections: [all] })], VICTIM, 0);
+  expect(round).toMatchObject({ failedConnections: 1, failedBefore: 0, downtimeMs: 100 });
 });
 
 test("flows are counted by their end, and by whether their gateway is the one that was taken", () => {

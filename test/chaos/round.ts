@@ -76,15 +76,19 @@ function lostMs({ endedAtMs }: Flow, { markedAtMs }: LoadReport): number | undef
   return endedAtMs === undefined ? undefined : endedAtMs - markedAtMs;
 }
 
-type Since = Omit<Connections, "target"> & { readonly endMs: number };
+interface Since {
+  readonly successesMs: readonly number[];
+  readonly failures: readonly { readonly atMs: number; readonly error: string }[];
+  readonly endMs: number;
+}
 
-/** What began after the mark, in milliseconds since the mark. */
+/** What began after the mark, and what was on its way then and failed, in milliseconds since the mark. */
 function sinceMark({ successesMs, failures }: Connections, { markedAtMs, endedAtMs }: LoadReport): Since {
   return {
     successesMs: successesMs.map((atMs) => atMs - markedAtMs).filter((atMs) => atMs >= 0),
     failures: failures
-      .map(({ atMs, error }) => ({ atMs: atMs - markedAtMs, error }))
-      .filter(({ atMs }) => atMs >= 0),
+      .filter(({ failedAtMs }) => failedAtMs >= markedAtMs)
+      .map(({ atMs, error }) => ({ atMs: Math.max(0, atMs - markedAtMs), error })),
     endMs: endedAtMs - markedAtMs,
   };
 }

@@ -23,8 +23,9 @@ type connections struct {
 
 type failure struct {
 	// When the attempt began.
-	AtMs  float64 `json:"atMs"`
-	Error string  `json:"error"`
+	AtMs       float64 `json:"atMs"`
+	FailedAtMs float64 `json:"failedAtMs"`
+	Error      string  `json:"error"`
 }
 
 func (all *connections) run(rate int, stop <-chan struct{}) {
@@ -53,7 +54,7 @@ func (all *connections) attempt() {
 	if err == nil {
 		all.SuccessesMs = append(all.SuccessesMs, atMs)
 	} else {
-		all.Failures = append(all.Failures, failure{atMs, nameOf(err)})
+		all.Failures = append(all.Failures, failure{atMs, now(), nameOf(err)})
 	}
 }
 
