@@ -112,8 +112,8 @@ test("flows of an Egress that had no gateway wait for a look: no route leads to 
 test("answers of a gateway whose address nobody has admitted wait for a look where source ports vary", () => {
   const from = clientConfig(egress({ gateways: [A], peers: [A.ipv4], sourcePortAuto: true }));
   const auto = new Known(from, facts, planClient(from, facts));
-  const admitting = (peers: readonly string[], sourcePortAuto = true) =>
-    clientConfig(egress({ gateways: [A], peers, sourcePortAuto }));
+  const admitting = (peers: readonly string[]) =>
+    clientConfig(egress({ gateways: [A], peers, sourcePortAuto: true }));
   expect(auto.steering(admitting([A.ipv4, B.ipv4]))).toBeUndefined();
   expect(auto.steering(admitting([]))?.steps).toEqual([]);
   const leaving = clientConfig(egress({ gateways: [existing(A)], peers: [C.ipv4], sourcePortAuto: true }));

@@ -120,13 +120,13 @@ function waysOf(
       : tunnelsOf(family, carriers).map((key) => tunnelLink(key, port, facts.uplink, local)),
   );
   const pins = pinsOf(links, facts.pins, replies.mask);
-  const late: Record<Family, readonly Pin[]> = { ipv4: [], ipv6: [] };
-  const choices = routed.flatMap(({ family, carriers }) => {
-    const among = choicesAmong(family, carriers, pins);
-    late[family] = among.late;
-    return among.choices;
-  });
-  return { links, pins, choices, late };
+  const among = routed.map(({ family, carriers }) => ({ family, ...choicesAmong(family, carriers, pins) }));
+  const lateOf = (family: Family) => among.find((each) => each.family === family)?.late ?? [];
+  return {
+    ...{ links, pins },
+    choices: among.flatMap(({ choices }) => choices),
+    late: { ipv4: lateOf("ipv4"), ipv6: lateOf("ipv6") },
+  };
 }
 
 /**
