@@ -1,3 +1,4 @@
+import { HEARTBEAT_PORT } from "@egress-nat/crds";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PlacedPod } from "../bed/workload/gateways.ts";
@@ -52,6 +53,36 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     await transfers.goOn();
   });
 
+  test("stay with one that its node hears over IPv4 only, while new ones of IPv6 go to the other, and come back", async () => {
+    const gateways = await gatewaysOf(PICKED);
+    const own = await ownGateway(gateways);
+    const other = gateways.find(({ name }) => name !== own?.name);
+    if (own === undefined || other === undefined)
+      return expect.fail("keeper needs a gateway, and another one");
+    const node = await nodeOf(keeper);
+    await node.run(`nft 'add table inet e2e_heartbeat
+      add chain inet e2e_heartbeat output { type filter hook output priority 0; }
+      add rule inet e2e_heartbeat output ip6 daddr ${own.ipv6} udp dport ${HEARTBEAT_PORT} drop'`);
+    try {
+      const wanted = [own.ipv4, other.ipv6];
+      await waitUntil(async () => (await seen()).every((address) => wanted.includes(address)), {
+        what: "new flows of keeper to use another gateway over IPv6 only",
+        timeoutMs: 30_000,
+        intervalMs: 500,
+      });
+      await transfers.goOn();
+      await waitUntil(async () => (await reasonOf(own)).startsWith("Suspect"), {
+        what: "the status to say that a node misses the gateway",
+        timeoutMs: 60_000,
+        intervalMs: 1_000,
+      });
+    } finally {
+      await node.run("nft delete table inet e2e_heartbeat");
+    }
+    await newFlowsOf(gateways, ({ name }) => name === own.name);
+    await transfers.goOn();
+  });
+
   test("stay with one that has lost its way out, while new ones go to the other, and come back", async () => {
     const { ipv4, ipv6 } = internet.wide;
     const gateways = await gatewaysOf(PICKED);
@@ -85,8 +116,7 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     const others = async () => (await gatewaysOf(PICKED)).filter(({ name }) => name !== own?.name);
     await newFlowsOf(await others(), () => true);
     await transfers.goOn();
-    const seen = (await keeper.seenBy(outside)).flatMap(({ tcp, udp }) => [tcp, udp]);
-    expect(addressesOf(...(await others()))).toEqual(expect.arrayContaining(seen));
+    expect(addressesOf(...(await others()))).toEqual(expect.arrayContaining(await seen()));
     await transfers.stop();
   });
 
@@ -106,10 +136,15 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     return `${state}: ${reason}`;
   }
 
+  /** From which addresses servers see new flows come. */
+  async function seen(): Promise<string[]> {
+    return (await keeper.seenBy(outside)).flatMap(({ tcp, udp }) => [tcp, udp]);
+  }
+
   /** The gateway that new flows of both families and protocols use; undefined where they use several. */
   async function ownGateway(gateways: readonly PlacedPod[]): Promise<PlacedPod | undefined> {
-    const seen = new Set((await keeper.seenBy(outside)).flatMap(({ tcp, udp }) => [tcp, udp]));
-    return gateways.find((gateway) => [...seen].every((address) => addressesOf(gateway).includes(address)));
+    const used = await seen();
+    return gateways.find((gateway) => used.every((address) => addressesOf(gateway).includes(address)));
   }
 
   async function newFlowsOf(

@@ -57,6 +57,7 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
     knowsGateways: () => true,
     hasEgressIn: () => true,
     vanishedGateways: () => [],
+    pulse: () => "unknown" as const,
     place: { nodeName: "node", zone: undefined },
     clusterRanges: [],
   };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Pulse } from "../gateways/pulse.ts";
-import type { EgressView, Gateway, StoredEgress } from "../gateways/view.ts";
+import type { HeardGateway } from "../gateways/selection.ts";
+import type { EgressView, StoredEgress } from "../gateways/view.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress, notUnderstood } from "../testing/egress.ts";
 import { gateway } from "../testing/gateway.ts";
@@ -14,8 +15,8 @@ const CLUSTER_RANGES = ["10.96.0.0/16"];
 
 function viewOf(
   object: StoredEgress | undefined,
-  gateways: readonly Gateway[],
-  vanished: readonly Gateway[] = [],
+  gateways: readonly HeardGateway[],
+  vanished: readonly HeardGateway[] = [],
 ): EgressView {
   return {
     egress: () => object,
@@ -23,6 +24,8 @@ function viewOf(
     knowsGateways: () => true,
     hasEgressIn: () => true,
     vanishedGateways: () => vanished,
+    pulse: (address) =>
+      [...gateways, ...vanished].find(({ addresses }) => addresses.includes(address))?.pulse ?? "unknown",
     place: { nodeName: "node", zone: undefined },
     clusterRanges: CLUSTER_RANGES,
   };
@@ -90,6 +93,16 @@ describe("a client's configuration", () => {
       expect(config.egresses[0]?.peers.includes(kept.ipv4)).toBe(isKept);
     },
   );
+
+  it("keeps them in a family in which no gateway is heard, although one is in the other", () => {
+    const object = egress({ gatewaySelection: "Agent" }, ["10.96.0.10"]);
+    const record = clientRecord({ egresses: [recordEgress(object)] });
+    const vanished = ["10.244.1.10", "fd00:244:1::10"].map((address) =>
+      gateway({ addresses: [address], ready: false, serving: false, pulse: "suspect" }),
+    );
+    const config = clientConfig(record, viewOf(object, [gateway({ addresses: ["10.244.1.7"] })], vanished));
+    expect(config.egresses[0]?.peers).toEqual(["10.244.1.7", "10.96.0.10", "fd00:244:1::10"]);
+  });
 
   it("keeps them also where no gateway is heard: it may be this node that hears nothing", () => {
     const object = egress({ gatewaySelection: "Agent" }, ["10.96.0.10"]);

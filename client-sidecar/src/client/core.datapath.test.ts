@@ -60,6 +60,7 @@ const view: EgressView = {
   knowsGateways: () => true,
   hasEgressIn: () => true,
   vanishedGateways: () => [],
+  pulse: () => "alive",
   place: { nodeName: "node", zone: undefined },
   clusterRanges: CLUSTER_RANGES,
 };

@@ -33,7 +33,7 @@ export function namedGatewaysInUse(
 function ofPickedEgresses(
   registry: Pick<ClientRegistry, "values">,
   view: Pick<EgressView, "egress">,
-  gatewaysOf: (egress: EgressReference) => readonly Pick<Gateway, "name" | "addresses">[],
+  gatewaysOf: (egress: EgressReference) => readonly Gateway[],
 ): readonly WatchedGateway[] {
   const recorded = registry.values().flatMap(({ egresses }) => egresses);
   const picked = recorded.filter(({ gatewaySelection }) => gatewaySelection === "Agent");
@@ -51,24 +51,22 @@ function ofPickedEgresses(
  * Asks the kernel in a gateway through the tunnels of some clients, of different namespaces where there are: what one
  * namespace's policies drop says nothing of the others.
  *
+ * @param address of the gateway
  * @returns whether any was answered; undefined where none has a tunnel to it
  */
 export async function probeGateway(
   registry: Pick<ClientRegistry, "ofEgress">,
   networks: Pick<PodNetworks, "hasTunnel" | "probeGateway">,
-  { egress, addresses }: WatchedGateway,
+  egress: EgressReference,
+  address: string,
 ): Promise<boolean | undefined> {
-  const clients = registry
-    .ofEgress(egress)
-    .filter(({ netns }) => addresses.some((address) => networks.hasTunnel(netns, address)));
+  const clients = registry.ofEgress(egress).filter(({ netns }) => networks.hasTunnel(netns, address));
   const [first, ...others] = shuffled(clients);
   if (first === undefined) return undefined;
   const elsewhere = others.filter(({ pod }) => pod.namespace !== first.pod.namespace);
   const asking = [first, ...elsewhere, ...others].slice(0, MAX_ASKING);
   const answers = await Promise.all(
-    asking.flatMap(({ netns }) =>
-      addresses.map((address) => networks.probeGateway(netns, address).catch(() => undefined)),
-    ),
+    asking.map(({ netns }) => networks.probeGateway(netns, address).catch(() => undefined)),
   );
   if (answers.includes(true)) return true;
   return answers.includes(false) ? false : undefined;

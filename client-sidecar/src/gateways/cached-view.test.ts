@@ -3,7 +3,6 @@ import { EndpointSlice, Store } from "@egress-nat/kube";
 import { beforeEach, describe, expect, it } from "vitest";
 import { egress } from "../testing/egress.ts";
 import { CachedEgressView } from "./cached-view.ts";
-import type { Pulse } from "./pulse.ts";
 import type { StoredEgress } from "./view.ts";
 
 const NAT = { namespace: "internet", name: "nat" };
@@ -12,16 +11,13 @@ const OWN = "service-uid";
 let egresses: Store<StoredEgress>;
 let endpointSlices: Store<EndpointSlice>;
 let view: CachedEgressView;
-/** Of all gateways. */
-let pulse: Pulse;
 
 beforeEach(() => {
-  pulse = "alive";
   egresses = new Store();
   endpointSlices = new Store();
   view = new CachedEgressView(
     { egresses, endpointSlices, clusterRanges: new Store<ClusterRanges>() },
-    { place: { nodeName: "node", zone: undefined }, pulse: () => pulse },
+    { place: { nodeName: "node", zone: undefined }, pulse: () => "alive" },
   );
 });
 
@@ -105,12 +101,6 @@ describe("a gateway that the API names no longer", () => {
       { addresses: ["192.0.2.2"], ready: false, serving: false },
     ]);
     expect(gatewayAddresses()).toEqual(["192.0.2.1"]);
-  });
-
-  it("is remembered with what is heard of it", () => {
-    endpointSlices.put(endpointSlice(OWN, ["192.0.2.1"]));
-    pulse = "dead";
-    expect(view.vanishedGateways(NAT)).toMatchObject([{ addresses: ["192.0.2.2"], pulse: "dead" }]);
   });
 
   it("is remembered when its Service is made anew, before the EndpointSlice of the former one is gone", () => {

@@ -12,10 +12,9 @@ import {
 } from "@egress-nat/kube";
 import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
-import type { Heartbeating } from "./heartbeats.ts";
 import type { Pulse } from "./pulse.ts";
 import { VanishedGateways } from "./vanished.ts";
-import type { EgressView, Gateway, StoredEgress } from "./view.ts";
+import type { EgressView, StoredEgress } from "./view.ts";
 
 export interface ViewedStores {
   readonly egresses: Store<StoredEgress>;
@@ -25,7 +24,7 @@ export interface ViewedStores {
 
 export interface ViewPoint {
   readonly place: Place;
-  readonly pulse: (gateway: Heartbeating) => Pulse;
+  readonly pulse: (address: string) => Pulse;
 }
 
 export class CachedEgressView implements EgressView {
@@ -61,12 +60,16 @@ export class CachedEgressView implements EgressView {
     return this.#stores.egresses.get(egressKey(reference));
   }
 
-  gateways(reference: EgressReference): readonly Gateway[] {
-    return this.#heard(mergeEndpoints(this.#endpointSlicesOf(reference)));
+  gateways(reference: EgressReference): readonly Endpoint[] {
+    return mergeEndpoints(this.#endpointSlicesOf(reference));
   }
 
-  vanishedGateways(reference: EgressReference): readonly Gateway[] {
-    return this.#heard(this.#vanished.of(reference));
+  vanishedGateways(reference: EgressReference): readonly Endpoint[] {
+    return this.#vanished.of(reference);
+  }
+
+  pulse(address: string): Pulse {
+    return this.#viewPoint.pulse(address);
   }
 
   knowsGateways(reference: EgressReference): boolean {
@@ -108,12 +111,8 @@ export class CachedEgressView implements EgressView {
     const tell = () => {
       for (const listener of this.#listeners) listener(reference);
     };
-    this.#vanished.note(reference, mergeEndpoints(this.#endpointSlicesOf(reference)), tell);
+    this.#vanished.note(reference, this.gateways(reference), tell);
     tell();
-  }
-
-  #heard(endpoints: readonly Endpoint[]): readonly Gateway[] {
-    return endpoints.map((endpoint) => ({ ...endpoint, pulse: this.#viewPoint.pulse(endpoint) }));
   }
 
   #endpointSlicesOf({ namespace, name }: EgressReference): readonly EndpointSlice[] {

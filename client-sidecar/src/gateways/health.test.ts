@@ -11,7 +11,7 @@ describe("a heartbeat", () => {
       asked.push([...keys]);
       return values;
     };
-    return beatBy({ probe })({ ...gateway(), probesUplink }, 200);
+    return beatBy({ probe })("192.0.2.1", { probesUplink, timeoutMs: 200 });
   };
 
   it("asks of the way out only where the Egress has it probed", async () => {
@@ -20,6 +20,11 @@ describe("a heartbeat", () => {
     expect(await beat(new Map([["uplink", "silent"]]), true)).toBe("stranded");
     expect(await beat(undefined, true)).toBeUndefined();
     expect(asked).toEqual([[], ["uplink"], ["uplink"], ["uplink"]]);
+  });
+
+  it("is not answered in a family that the node does not have", async () => {
+    const probe = () => Promise.reject(new Error("bind EAFNOSUPPORT ::"));
+    expect(await beatBy({ probe })("2001:db8::1", { probesUplink: false, timeoutMs: 200 })).toBeUndefined();
   });
 });
 

@@ -2,7 +2,7 @@
 
 import { HEARTBEAT_PORT, UPLINK_LOST_KEY } from "@egress-nat/crds";
 import type { HeartbeatProber, ProbeOptions } from "@egress-nat/founat";
-import type { Heartbeating } from "./heartbeats.ts";
+import type { BeatQuestion } from "./heartbeats.ts";
 import type { Beat } from "./pulse.ts";
 import type { Gateway } from "./view.ts";
 
@@ -44,10 +44,11 @@ export function askBy(prober: Pick<HeartbeatProber, "probe">, port: number = HEA
 export function beatBy(
   prober: Pick<HeartbeatProber, "probe">,
   port: number = HEARTBEAT_PORT,
-): (gateway: Heartbeating, timeoutMs: number) => Promise<Beat> {
-  return async ({ addresses, probesUplink }, timeoutMs) => {
+): (address: string, question: BeatQuestion) => Promise<Beat> {
+  return async (address, { probesUplink, timeoutMs }) => {
     const keys = probesUplink ? [UPLINK_LOST_KEY] : [];
-    const values = await anyAnswer(prober, addresses, port, keys, { timeoutMs });
+    // A node that has no such family has no socket for it.
+    const values = await prober.probe(address, port, keys, { timeoutMs }).catch(() => undefined);
     return values && (values.has(UPLINK_LOST_KEY) ? "stranded" : "alive");
   };
 }

@@ -2,10 +2,12 @@ import type { Clock } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Heartbeats, type WatchedGateway } from "./heartbeats.ts";
+import type { Pulse } from "./pulse.ts";
 
 const NAT = { namespace: "internet", name: "nat" };
 const gateway = (name: string): WatchedGateway => ({ egress: NAT, name, addresses: [`of-${name}`] });
 const [one, other] = [gateway("one"), gateway("other")];
+const nameOf = (address: string) => address.replace(/^(v6-)?of-/, "");
 const logger = createLogger({ name: "test", level: "silent" });
 
 /** Whoever waits goes on at once, whatever time it is. */
@@ -18,7 +20,7 @@ const soon = (now: () => number): Clock => ({
 });
 
 let gateways: WatchedGateway[];
-/** Names of gateways whose programs, and whose kernels, do not answer. */
+/** Names of gateways, or addresses, at which programs, and kernels, do not answer. */
 let down: Record<"programs" | "kernels", Set<string>>;
 /** Names of gateways that have lost their way out. */
 let stranded: Set<string>;
@@ -28,37 +30,45 @@ let told: string[];
 let beatsWhenTold: number[];
 let probes: string[];
 let beats: number;
+let asked: string[];
 let heartbeats: Heartbeats;
 let ended: AbortController;
 let running: Promise<void>;
+
+const isIn = (names: ReadonlySet<string>, address: string) =>
+  names.has(address) || names.has(nameOf(address));
+const pulsesOf = ({ addresses }: WatchedGateway): Pulse[] =>
+  addresses.map((address) => heartbeats.pulse(address));
 
 beforeEach(async () => {
   gateways = [one, other];
   down = { programs: new Set(), kernels: new Set() };
   stranded = new Set();
-  [changes, told, beatsWhenTold, probes, beats] = [[], [], [], [], 0];
+  [changes, told, beatsWhenTold, probes, asked, beats] = [[], [], [], [], [], 0];
   ended = new AbortController();
   heartbeats = new Heartbeats({
     gateways: () => gateways,
-    beat: async ({ name }) => {
+    beat: async (address) => {
       beats += 1;
-      return down.programs.has(name) ? undefined : stranded.has(name) ? "stranded" : "alive";
+      asked.push(address);
+      if (isIn(down.programs, address)) return undefined;
+      return isIn(stranded, address) ? "stranded" : "alive";
     },
-    probe: async ({ name }) => {
-      probes.push(name);
-      return !down.kernels.has(name);
+    probe: async (_, address) => {
+      probes.push(address);
+      return !isIn(down.kernels, address);
     },
     onChange: ({ name }) => {
       told.push(name);
       beatsWhenTold.push(beats);
-      changes.push(gateways.map((each) => heartbeats.pulse(each)).join());
+      changes.push(gateways.flatMap(pulsesOf).join());
     },
     logger,
     // As fast as rounds go.
     clock: soon(() => 0),
   });
   running = heartbeats.run(ended.signal);
-  await expect.poll(() => gateways.map((each) => heartbeats.pulse(each))).toEqual(["alive", "alive"]);
+  await expect.poll(() => gateways.flatMap(pulsesOf)).toEqual(["alive", "alive"]);
   [changes, told] = [[], []];
 });
 
@@ -69,7 +79,7 @@ afterEach(() => {
 
 test("gateways that answer stay alive, and no tunnel is asked", async () => {
   await expect.poll(() => beats).toBeGreaterThan(10);
-  expect([heartbeats.pulse(one), heartbeats.pulse(other), ...probes]).toEqual(["alive", "alive"]);
+  expect([...gateways.flatMap(pulsesOf), ...probes]).toEqual(["alive", "alive"]);
 });
 
 describe("a gateway whose program has ended", () => {
@@ -79,31 +89,81 @@ describe("a gateway whose program has ended", () => {
     await expect.poll(() => probes.length).toBeGreaterThan(3);
     down.programs.clear();
     await expect.poll(() => changes).toEqual(["suspect,alive", "alive,alive"]);
-    expect(new Set(probes)).toEqual(new Set(["one"]));
+    expect(new Set(probes)).toEqual(new Set(["of-one"]));
   });
 
   test("is dead once its kernel does not answer either, and alive once its program is back", async () => {
     down = { programs: new Set(["one"]), kernels: new Set(["one"]) };
-    await expect.poll(() => heartbeats.pulse(one)).toBe("dead");
+    await expect.poll(() => pulsesOf(one)[0]).toBe("dead");
     down.programs.clear();
-    await expect.poll(() => heartbeats.pulse(one)).toBe("alive");
+    await expect.poll(() => pulsesOf(one)[0]).toBe("alive");
   });
 });
 
-test("a gateway is the same one while the API names it in one family only", async () => {
+test("a gateway whose addresses the API names apart is the same one", async () => {
   const dual = { ...one, addresses: ["of-one", "v6-of-one"] };
-  const inOneFamily = { ...one, addresses: ["v6-of-one"] };
+  const apart = dual.addresses.map((address) => ({ ...one, addresses: [address] }));
   gateways = [dual, other];
-  await expect.poll(() => heartbeats.pulse(dual)).toBe("alive");
+  await expect.poll(() => pulsesOf(dual)).toEqual(["alive", "alive"]);
   down = { programs: new Set(["one"]), kernels: new Set(["one"]) };
-  await expect.poll(() => heartbeats.pulse(dual)).toBe("dead");
-  for (const seen of [inOneFamily, dual]) {
-    gateways = [seen, other];
+  await expect.poll(() => pulsesOf(dual)).toEqual(["dead", "dead"]);
+  for (const seen of [apart, [dual]]) {
+    gateways = [...seen, other];
     changes = [];
     const before = beats;
     await expect.poll(() => beats).toBeGreaterThan(before + 20);
-    expect([heartbeats.pulse(seen), ...changes]).toEqual(["dead"]);
+    expect([...pulsesOf(dual), ...changes]).toEqual(["dead", "dead"]);
   }
+});
+
+describe("a gateway of two families", () => {
+  const dual = { ...one, addresses: ["of-one", "v6-of-one"] };
+
+  beforeEach(async () => {
+    gateways = [dual, other];
+    await expect.poll(() => pulsesOf(dual)).toEqual(["alive", "alive"]);
+    [asked, changes, told] = [[], [], []];
+  });
+
+  test("is asked in one of them at a time while it answers", async () => {
+    await expect.poll(() => asked.length).toBeGreaterThan(10);
+    const turns = asked.filter((address) => address !== "of-other").slice(0, 4);
+    const [first = "", second = ""] = turns;
+    expect([first, second].sort()).toEqual(dual.addresses);
+    expect(turns).toEqual([first, second, first, second]);
+  });
+
+  test.each([0, 1])(
+    "that the node reaches in one family only is suspect, or dead, in the other: %i",
+    async (family) => {
+      const lost = new Set([dual.addresses[family] ?? ""]);
+      down.programs = lost;
+      await expect.poll(() => pulsesOf(dual)[family]).toBe("suspect");
+      down.kernels = lost;
+      await expect.poll(() => pulsesOf(dual)[family]).toBe("dead");
+      expect(new Set(changes.map((pulses) => pulses.split(",")[1 - family]))).toEqual(new Set(["alive"]));
+      down = { programs: new Set(), kernels: new Set() };
+      await expect.poll(() => pulsesOf(dual)).toEqual(["alive", "alive"]);
+    },
+  );
+
+  test("is suspect in both after as many rounds as any other, and its Egress is told once", async () => {
+    gateways = [dual];
+    await expect.poll(() => asked.slice(-3)).not.toContain("of-other");
+    down.programs.add("one");
+    [beats, beatsWhenTold] = [0, []];
+    await expect.poll(() => pulsesOf(dual)).toEqual(["suspect", "suspect"]);
+    // One, then both twice.
+    expect(beatsWhenTold).toEqual([5]);
+  });
+});
+
+test("one that is new is asked in both families before it is known in the second", async () => {
+  const dual = { ...gateway("new"), addresses: ["of-new", "v6-of-new"] };
+  down.programs.add("v6-of-new");
+  gateways = [one, other, dual];
+  await expect.poll(() => pulsesOf(dual)).toEqual(["alive", "suspect"]);
+  expect(changes.some((pulses) => pulses.endsWith("alive,alive"))).toBe(false);
 });
 
 describe("an address that two Egresses name, because another pod has it by now", () => {
@@ -115,8 +175,9 @@ describe("an address that two Egresses name, because another pod has it by now",
     gateways = [now, before];
     await expect.poll(() => told.length).toBe(2);
     told = [];
-    down = { programs: new Set(["now", "before"]), kernels: new Set(["now", "before"]) };
-    await expect.poll(() => heartbeats.pulse(now)).toBe("dead");
+    const lost = new Set(["shared", "its-own"]);
+    down = { programs: lost, kernels: lost };
+    await expect.poll(() => pulsesOf(now)[0]).toBe("dead");
     await expect.poll(() => new Set(told)).toEqual(new Set(["nat", "other"]));
     expect(told.filter((name) => name === "nat")).toHaveLength(told.length / 2);
   });
@@ -124,9 +185,9 @@ describe("an address that two Egresses name, because another pod has it by now",
   test("is suspect after as many rounds as any other", async () => {
     gateways = [now, before];
     await expect.poll(() => told.length).toBe(2);
-    down.programs.add("now").add("before");
+    down.programs = new Set(["shared", "its-own"]);
     [beats, beatsWhenTold] = [0, []];
-    await expect.poll(() => heartbeats.pulse(now)).toBe("suspect");
+    await expect.poll(() => pulsesOf(now)[0]).toBe("suspect");
     expect(beatsWhenTold[0]).toBeGreaterThanOrEqual(3 * gateways.length);
   });
 });
@@ -141,9 +202,9 @@ test("a gateway without its way out says so, and no tunnel is asked", async () =
 
 test("what is not asked any more is forgotten", async () => {
   down.programs.add("one");
-  await expect.poll(() => heartbeats.pulse(one)).toBe("suspect");
+  await expect.poll(() => pulsesOf(one)[0]).toBe("suspect");
   gateways = [other];
-  await expect.poll(() => heartbeats.pulse(one)).toBe("unknown");
+  await expect.poll(() => pulsesOf(one)[0]).toBe("unknown");
 });
 
 describe("misses while this process stood still", () => {
@@ -151,9 +212,9 @@ describe("misses while this process stood still", () => {
     let now = 0;
     const stalled = new Heartbeats({
       gateways: () => gateways,
-      beat: async ({ name }) => {
+      beat: async (address) => {
         now += 1_000;
-        return name === "other" ? "alive" : undefined;
+        return address === "of-other" ? "alive" : undefined;
       },
       probe: async () => undefined,
       onChange: () => undefined,
@@ -165,7 +226,7 @@ describe("misses while this process stood still", () => {
     await expect.poll(() => now).toBeGreaterThan(20_000);
     signal.abort();
     await run;
-    return stalled.pulse(one);
+    return stalled.pulse("of-one");
   }
 
   test("count against nobody", async () => {

@@ -27,29 +27,32 @@ const PROBE_AGAIN_MS = 1_000;
 /** Enough misses for a gateway to be suspect. */
 const ROUNDS_TO_SETTLE = 3;
 
-/**
- * What tells gateways apart: their addresses, because names of pods are used again. One of them is enough: the API tells of
- * those of each family apart, and of a sandbox that is gone in one family before the other.
- */
-export interface Heartbeating {
+/** A gateway that flows of clients of this node may use. */
+export interface WatchedGateway {
+  readonly egress: EgressReference;
   readonly name: string;
+  /**
+   * They tell gateways apart, because names of pods are used again. Each has a pulse of its own: the node may have lost
+   * its way to the gateway in one family only.
+   */
   readonly addresses: readonly string[];
   /** Whether it knows of its way out. */
   readonly probesUplink?: boolean;
 }
 
-/** A gateway that flows of clients of this node may use. */
-export interface WatchedGateway extends Heartbeating {
-  readonly egress: EgressReference;
+export interface BeatQuestion {
+  /** Whether the gateway knows of its way out. */
+  readonly probesUplink: boolean;
+  readonly timeoutMs: number;
 }
 
 export interface HeartbeatsOptions {
   /** Those of now. */
   readonly gateways: () => readonly WatchedGateway[];
   /** Asks the program in a gateway. */
-  readonly beat: (gateway: Heartbeating, timeoutMs: number) => Promise<Beat>;
+  readonly beat: (address: string, question: BeatQuestion) => Promise<Beat>;
   /** Asks the kernel in a gateway through the tunnel of a client. @returns undefined where no client has one to it */
-  readonly probe: (gateway: WatchedGateway) => Promise<boolean | undefined>;
+  readonly probe: (egress: EgressReference, address: string) => Promise<boolean | undefined>;
   /** A gateway of it has another pulse than before. */
   readonly onChange: (egress: EgressReference) => void;
   readonly logger: Logger;
@@ -61,10 +64,11 @@ export class Heartbeats {
   readonly #clock: Clock;
   /** By each address. */
   readonly #heard = new Map<string, Heard>();
+  /** Addresses. */
   readonly #probing = new Set<string>();
   #watched: readonly WatchedGateway[] = [];
   /** By Egress and address, the pulses that callers know of. */
-  #told: ReadonlyMap<string, Pulse> = new Map();
+  #told = new Map<string, Pulse>();
   readonly #settled = Promise.withResolvers<void>();
 
   constructor(options: HeartbeatsOptions) {
@@ -72,8 +76,8 @@ export class Heartbeats {
     this.#clock = options.clock ?? systemClock;
   }
 
-  pulse(gateway: Pick<Heartbeating, "addresses">): Pulse {
-    return pulseOf(this.#of(gateway));
+  pulse(address: string): Pulse {
+    return pulseOf(this.#of(address));
   }
 
   /** When each gateway has had the time to become suspect. */
@@ -87,7 +91,7 @@ export class Heartbeats {
     let rounds = 0;
     do {
       const startedAt = this.#clock.now();
-      await this.#round(signal);
+      await this.#round(signal, rounds);
       rounds += 1;
       if (rounds === ROUNDS_TO_SETTLE || this.#heard.size === 0) this.#settled.resolve();
       const rest = BEAT_MS - (this.#clock.now() - startedAt);
@@ -95,84 +99,102 @@ export class Heartbeats {
     } while (!signal.aborted);
   }
 
-  async #round(signal: AbortSignal): Promise<void> {
+  async #round(signal: AbortSignal, rounds: number): Promise<void> {
     const gateways = this.#options.gateways();
     this.#watched = gateways;
     this.#forgetOthers(gateways);
     const startedAt = this.#clock.now();
-    const answers = await Promise.all(gateways.map((gateway) => this.#beat(gateway)));
+    const answers = await this.#ask(gateways, rounds);
     const hasStalled = this.#clock.now() - startedAt > STALL_MS;
-    const isDeaf = hasStalled && answers.every((answer) => answer === undefined);
-    const learnt = new Set<string>();
-    gateways.forEach((gateway, index) => {
-      const isLearnt = gateway.addresses.some((address) => learnt.has(address));
-      if (!isDeaf && !isLearnt) this.#learn(gateway, (heard) => afterBeat(heard, answers[index]));
-      for (const address of gateway.addresses) learnt.add(address);
-      if (asksTunnel(this.#of(gateway))) void this.#probe(gateway, signal);
-    });
+    const isDeaf = hasStalled && [...answers.values()].every((answer) => answer === undefined);
+    if (!isDeaf) {
+      for (const [address, answer] of answers) this.#learn(address, (heard) => afterBeat(heard, answer));
+    }
+    for (const { egress, addresses } of gateways) {
+      for (const address of addresses) {
+        if (asksTunnel(this.#of(address))) void this.#probe(egress, address, signal);
+      }
+    }
     this.#tell();
   }
 
-  /** One address is enough for one that answers; the node may have lost its way to the gateway in one family only. */
-  #beat(gateway: WatchedGateway): Promise<Beat> {
-    const { addresses } = gateway;
-    const asked = this.#of(gateway).misses === 0 ? addresses.slice(0, 1) : addresses;
-    return this.#options.beat({ ...gateway, addresses: asked }, BEAT_MS);
+  /** @returns what each address of the gateways says, that of another one of the same gateway where it was not asked itself */
+  async #ask(gateways: readonly WatchedGateway[], rounds: number): Promise<ReadonlyMap<string, Beat>> {
+    const asked = new Map(
+      gateways.flatMap((gateway) =>
+        this.#toAsk(gateway.addresses, rounds).map((address) => [address, gateway] as const),
+      ),
+    );
+    const answers = new Map(
+      await Promise.all(
+        [...asked].map(async ([address, { probesUplink = false }]) => {
+          const answer = await this.#options.beat(address, { probesUplink, timeoutMs: BEAT_MS });
+          return [address, answer] as const;
+        }),
+      ),
+    );
+    for (const { addresses } of gateways) {
+      const spokesman = addresses.find((address) => asked.has(address)) ?? "";
+      for (const address of addresses) {
+        if (!answers.has(address)) answers.set(address, answers.get(spokesman));
+      }
+    }
+    return answers;
   }
 
-  /** One at a time for each gateway. */
-  async #probe(gateway: WatchedGateway, signal: AbortSignal): Promise<void> {
-    const { addresses } = gateway;
-    if (addresses.some((address) => this.#probing.has(address))) return;
-    for (const address of addresses) this.#probing.add(address);
-    const answered = await this.#options.probe(gateway).catch(() => undefined);
-    const current = this.#watched.find((each) =>
-      each.addresses.some((address) => addresses.includes(address)),
-    );
-    if (current !== undefined) {
-      this.#learn(current, (heard) => afterProbe(heard, answered));
+  /** They take turns while all answer. */
+  #toAsk(addresses: readonly string[], rounds: number): readonly string[] {
+    const heard = addresses.map((address) => this.#of(address));
+    if (heard.some(({ answer, misses }) => answer === undefined || misses > 0)) return addresses;
+    const turn = rounds % addresses.length;
+    return addresses.slice(turn, turn + 1);
+  }
+
+  /** One at a time for each address. */
+  async #probe(egress: EgressReference, address: string, signal: AbortSignal): Promise<void> {
+    if (this.#probing.has(address)) return;
+    this.#probing.add(address);
+    const answered = await this.#options.probe(egress, address).catch(() => undefined);
+    if (this.#heard.has(address)) {
+      this.#learn(address, (heard) => afterProbe(heard, answered));
       this.#tell();
     }
-    if (answered !== false || this.pulse(gateway) === "dead") {
+    if (answered !== false || this.pulse(address) === "dead") {
       await pause(PROBE_AGAIN_MS, signal, this.#clock);
     }
-    for (const address of addresses) this.#probing.delete(address);
+    this.#probing.delete(address);
   }
 
-  #learn({ addresses }: WatchedGateway, change: (heard: Heard) => Heard): void {
-    const heard = change(this.#of({ addresses }));
-    for (const address of addresses) this.#heard.set(address, heard);
+  #learn(address: string, change: (heard: Heard) => Heard): void {
+    this.#heard.set(address, change(this.#of(address)));
   }
 
-  /** Two of them may share what is heard: an address may be another pod's by now. */
+  /** Two Egresses may name one address: it may be another pod's by now. */
   #tell(): void {
     const before = this.#told;
-    this.#told = new Map(
-      this.#watched.flatMap((gateway) => keysOf(gateway).map((key) => [key, this.pulse(gateway)])),
-    );
-    for (const gateway of this.#watched) {
-      const [was = "unknown"] = keysOf(gateway).flatMap((key) => before.get(key) ?? []);
-      const is = this.pulse(gateway);
-      if (was === is) continue;
-      const { egress, name } = gateway;
-      const level = is !== "alive" ? "warn" : was === "unknown" ? "debug" : "info";
-      const words = { egress, gateway: name, before: was, after: is };
-      this.#options.logger[level](words, "a gateway's pulse has changed");
-      this.#options.onChange(egress);
+    this.#told = new Map();
+    const changed = new Map<string, EgressReference>();
+    for (const { egress, name, addresses } of this.#watched) {
+      for (const address of addresses) {
+        const key = `${egressKey(egress)} ${address}`;
+        const [was, is] = [before.get(key) ?? "unknown", this.pulse(address)];
+        this.#told.set(key, is);
+        if (was === is) continue;
+        const level = is !== "alive" ? "warn" : was === "unknown" ? "debug" : "info";
+        const words = { egress, gateway: name, address, before: was, after: is };
+        this.#options.logger[level](words, "a gateway's pulse has changed");
+        changed.set(egressKey(egress), egress);
+      }
     }
+    for (const egress of changed.values()) this.#options.onChange(egress);
   }
 
-  #of({ addresses }: Pick<Heartbeating, "addresses">): Heard {
-    const heard = addresses.flatMap((address) => this.#heard.get(address) ?? []);
-    return heard[0] ?? HEARD_OF_NOTHING_BAD;
+  #of(address: string): Heard {
+    return this.#heard.get(address) ?? HEARD_OF_NOTHING_BAD;
   }
 
-  #forgetOthers(gateways: readonly Heartbeating[]): void {
+  #forgetOthers(gateways: readonly WatchedGateway[]): void {
     const named = new Set(gateways.flatMap(({ addresses }) => addresses));
     for (const address of this.#heard.keys()) if (!named.has(address)) this.#heard.delete(address);
   }
-}
-
-function keysOf({ egress, addresses }: WatchedGateway): string[] {
-  return addresses.map((address) => `${egressKey(egress)} ${address}`);
 }

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { afterBeat, afterProbe, asksTunnel, HEARD_OF_NOTHING_BAD, type Heard, pulseOf } from "./pulse.ts";
+import {
+  afterBeat,
+  afterProbe,
+  asksTunnel,
+  HEARD_OF_NOTHING_BAD,
+  type Heard,
+  pulseOf,
+  pulseOfAll,
+} from "./pulse.ts";
 
 const beats = (heard: Heard, ...answers: readonly boolean[]) =>
   answers.map((answered) => (answered ? "alive" : undefined)).reduce(afterBeat, heard);
@@ -64,4 +72,11 @@ describe("a gateway", () => {
     expect(pulseOf(back)).toBe("alive");
     expect(pulseOf(beats(probes(back, false, false), false, false, false))).toBe("suspect");
   });
+});
+
+test("a gateway of two addresses is down if it is down at both, and suspect if it is missed at one", () => {
+  expect(pulseOfAll(["dead", "dead"])).toBe("dead");
+  expect(pulseOfAll(["alive", "dead"])).toBe("suspect");
+  expect(pulseOfAll(["suspect", "alive"])).toBe("suspect");
+  expect(pulseOfAll(["stranded", "stranded"])).toBe("stranded");
 });

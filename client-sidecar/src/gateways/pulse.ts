@@ -24,7 +24,7 @@ const ENOUGH = {
   unasked: 30,
 };
 
-/** What has been heard of one gateway so far. */
+/** What has been heard of one address of a gateway so far. */
 export interface Heard {
   /** What the last answer was; undefined: there was none. */
   readonly answer: Beat;
@@ -49,6 +49,17 @@ export const HEARD_OF_NOTHING_BAD: Heard = {
 export function pulseOf({ answer, misses, silences }: Heard): Pulse {
   if (misses < ENOUGH.misses) return answer ?? "unknown";
   return silences < ENOUGH.silences ? "suspect" : "dead";
+}
+
+export function isHeard(pulse: Pulse): boolean {
+  return pulse === "alive" || pulse === "stranded";
+}
+
+/** Of a gateway as a whole, with what is heard at each of its addresses: it is down if it is down at all of them. */
+export function pulseOfAll(pulses: readonly Pulse[]): Pulse {
+  const isMissed = pulses.some((pulse) => pulse === "suspect" || pulse === "dead");
+  if (!isMissed) return pulses[0] ?? "unknown";
+  return pulses.every((pulse) => pulse === "dead") ? "dead" : "suspect";
 }
 
 /** Whether a tunnel is to be asked: early, so that the answer is there once it is needed. */

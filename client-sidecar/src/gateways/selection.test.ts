@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { gateway } from "../testing/gateway.ts";
-import { clientGateways, type Selection } from "./selection.ts";
-import type { Gateway } from "./view.ts";
+import type { Pulse } from "./pulse.ts";
+import { clientGateways, type HeardGateway, inEachFamily, type Selection } from "./selection.ts";
 
 const A = gateway({ name: "a", addresses: ["10.244.1.1", "fd00:244:1::1"] });
 const B = gateway({ name: "b", addresses: ["10.244.1.2", "fd00:244:1::2"] });
 const C = gateway({ name: "c", addresses: ["10.244.1.3", "fd00:244:1::3"] });
-const leaving = (one: Gateway): Gateway => ({ ...one, ready: false, terminating: true });
+const leaving = (one: HeardGateway): HeardGateway => ({ ...one, ready: false, terminating: true });
 const SERVICE = ["10.96.0.10", "fd00:96::10"];
 const clients = Array.from({ length: 20 }, (_, index) => `client-${index}`);
 
@@ -91,7 +91,8 @@ describe("with the selection of the agent", () => {
   });
 
   test("clients are spread, and each stays where it is when another gateway comes or goes", () => {
-    const of = (gateways: readonly Gateway[]) => clients.map((client) => picked({ client, gateways })[0]);
+    const of = (gateways: readonly HeardGateway[]) =>
+      clients.map((client) => picked({ client, gateways })[0]);
     expect(new Set(of([A, B, C])).size).toBe(3);
     const moved = of([A, B, C]).filter((address, index) => address !== of([A, B])[index]);
     expect(new Set(moved)).toEqual(new Set([C.addresses[0]]));
@@ -103,7 +104,7 @@ describe("with the selection of the agent", () => {
     );
   });
 
-  test.each<[string, readonly Gateway[], readonly Gateway[]]>([
+  test.each<[string, readonly HeardGateway[], readonly HeardGateway[]]>([
     ["one that terminates keeps its flows and gets no new ones", [A, leaving(B)], [A]],
     ["the last one that terminates gets new ones all the same", [leaving(B)], [B]],
     ["one that does not answer the heartbeat gets no new ones", [A, { ...B, pulse: "suspect" }], [A]],
@@ -128,6 +129,39 @@ describe("with the selection of the agent", () => {
     ] as const;
     expect(picked({ gateways })).toEqual(B.addresses);
     expect(gatewaysOf({ gateways })).toContainEqual({ ipv4: "10.244.1.1", flows: "existing" });
+  });
+
+  describe("one that the node reaches in one family only", () => {
+    const [v4, v6] = A.addresses;
+    const inIPv4 = (pulse: Pulse) =>
+      inEachFamily([A, B], { pulse: (address) => (address === v6 ? pulse : "alive") });
+
+    test.each(["suspect", "dead"] as const)("gets new flows of it, and none of the other: %s", (pulse) => {
+      const owned = clients.filter((client) => picked({ client, gateways: [A, B] })[0] === v4);
+      expect(owned.length).toBeGreaterThan(0);
+      for (const client of owned) {
+        expect(picked({ client, gateways: inIPv4(pulse) })).toEqual([v4, B.addresses[1]]);
+      }
+      expect(picked({ affinity: "None", gateways: inIPv4(pulse) }).sort()).toEqual(
+        [v4, ...B.addresses].toSorted(),
+      );
+    });
+
+    test("keeps flows of the other while its data path may be there", () => {
+      const kept = (pulse: Pulse) =>
+        gatewaysOf({ affinity: "None", gateways: inIPv4(pulse) }).find(({ ipv6 }) => ipv6 === v6);
+      expect(kept("suspect")).toEqual({ ipv6: v6, flows: "existing" });
+      expect(kept("dead")).toBeUndefined();
+    });
+
+    test("gets those of both where the node hears no gateway in the other", () => {
+      const gateways = inEachFamily([A, B], {
+        pulse: (address) => (address.includes(":") ? "suspect" : "alive"),
+      });
+      expect(picked({ affinity: "None", gateways }).sort()).toEqual(
+        [...A.addresses, ...B.addresses].toSorted(),
+      );
+    });
   });
 
   test("one that nobody has heard of yet gets new flows, and is no sign that others are dead", () => {

@@ -1,21 +1,41 @@
 /** Which gateways the flows of a client begin with, and which keep those that they have. */
 
-import { type Addresses, FAMILIES, type Family, familyOf, firstOfEach } from "@egress-nat/addresses";
+import { FAMILIES, type Family, familyOf, firstOfEach } from "@egress-nat/addresses";
 import type { ClientGateway } from "@egress-nat/founat";
 import { type Place, usableEndpoints } from "@egress-nat/kube";
 import type { RecordedEgress } from "../records/schema.ts";
+import { isHeard, type Pulse } from "./pulse.ts";
 import { rendezvous } from "./rendezvous.ts";
 import { target } from "./targets.ts";
-import type { Gateway } from "./view.ts";
+import type { EgressView, Gateway } from "./view.ts";
+
+/** A gateway, and what has been heard of it at the addresses that are named here. */
+export interface HeardGateway extends Gateway {
+  readonly pulse: Pulse;
+}
 
 export interface Selection {
   readonly policy: Pick<RecordedEgress, "gatewaySelection" | "sessionAffinity">;
   readonly serviceIPs: readonly string[];
-  readonly gateways: readonly Gateway[];
+  readonly gateways: readonly HeardGateway[];
   /** Where the client is. */
   readonly place: Place;
   /** What tells clients apart: one gateway for each, with sessionAffinity ClientIP. */
   readonly client: string;
+}
+
+/** Each as one gateway in each family: the node may have lost its way to it in one of them only. */
+export function inEachFamily(
+  gateways: readonly Gateway[],
+  view: Pick<EgressView, "pulse">,
+): readonly HeardGateway[] {
+  return gateways.flatMap((gateway) =>
+    Object.values(firstOfEach(gateway.addresses)).map((address) => ({
+      ...gateway,
+      addresses: [address],
+      pulse: view.pulse(address),
+    })),
+  );
 }
 
 /**
@@ -24,23 +44,22 @@ export interface Selection {
  */
 export function clientGateways(selection: Selection): readonly ClientGateway[] {
   const { policy, serviceIPs, gateways } = selection;
-  const living = livingOf(gateways);
-  const kept = isAnyHeard(gateways) ? living : gateways;
   // Also while nobody serves behind it: that may pass.
   const service: readonly ClientGateway[] =
     serviceIPs.length > 0 ? [{ ...firstOfEach(serviceIPs), flows: "existing" }] : [];
   if (policy.gatewaySelection === "Service") {
-    const keepers = FAMILIES.flatMap((family) => naming(family, kept, "existing"));
+    const keepers = FAMILIES.flatMap((family) => naming(family, keptOf(family, gateways), "existing"));
     return [target(serviceIPs, gateways), ...service, ...keepers];
   }
   return [
     ...FAMILIES.flatMap((family) => {
-      const picked = pick(family, living, selection);
-      const others = kept.filter((gateway) => !picked.includes(gateway));
+      const living = livingOf(family, gateways);
+      const picked = pick(living, selection);
+      const others = keptOf(family, gateways).filter((gateway) => !picked.includes(gateway));
       const next = living.filter((gateway) => !picked.includes(gateway) && isAnswering(gateway));
-      const spare = policy.sessionAffinity === "None" ? [] : pick(family, next, selection);
+      const spare = policy.sessionAffinity === "None" ? [] : pick(next, selection);
       return [
-        ...picked.map((gateway) => of(family, gateway)),
+        ...naming(family, picked),
         ...naming(family, spare, "spare"),
         ...naming(
           family,
@@ -54,26 +73,27 @@ export function clientGateways(selection: Selection): readonly ClientGateway[] {
 }
 
 /** Whether any is heard: else it may be this node that hears nothing, and to end flows would help nobody. */
-export function isAnyHeard(gateways: readonly Gateway[]): boolean {
-  return gateways.some(({ pulse }) => pulse === "alive" || pulse === "stranded");
+export function isAnyHeard(family: Family, gateways: readonly HeardGateway[]): boolean {
+  return ofFamily(family, gateways).some(({ pulse }) => isHeard(pulse));
+}
+
+function keptOf(family: Family, gateways: readonly HeardGateway[]): readonly HeardGateway[] {
+  return isAnyHeard(family, gateways) ? livingOf(family, gateways) : ofFamily(family, gateways);
 }
 
 /** Those that may take new flows. Of one that nobody has heard of it is not known whether it lives. */
-function livingOf(gateways: readonly Gateway[]): readonly Gateway[] {
-  const living = gateways.filter(({ pulse }) => pulse !== "dead");
-  return living.some(({ pulse }) => pulse !== "unknown") ? living : gateways;
+function livingOf(family: Family, gateways: readonly HeardGateway[]): readonly HeardGateway[] {
+  const all = ofFamily(family, gateways);
+  const living = all.filter(({ pulse }) => pulse !== "dead");
+  return living.some(({ pulse }) => pulse !== "unknown") ? living : all;
 }
 
 /** Those that answer, as long as any of them does: the heartbeat of all may be what is broken. */
 function pick(
-  family: Family,
-  living: readonly Gateway[],
+  living: readonly HeardGateway[],
   { policy, place, client }: Selection,
-): readonly Gateway[] {
-  const ofFamily = living.filter((gateway) => addressOf(family, gateway) !== undefined);
-  const usable = [ofFamily.filter(isAnswering), ofFamily].map((candidates) =>
-    usableEndpoints(candidates, place),
-  );
+): readonly HeardGateway[] {
+  const usable = [living.filter(isAnswering), living].map((candidates) => usableEndpoints(candidates, place));
   const candidates = usable.find(({ length }) => length > 0) ?? [];
   if (policy.sessionAffinity === "None") return candidates;
   const owner = rendezvous(client, candidates);
@@ -81,24 +101,20 @@ function pick(
 }
 
 /** Or may be, as far as anybody knows. */
-function isAnswering({ pulse }: Gateway): boolean {
+function isAnswering({ pulse }: HeardGateway): boolean {
   return pulse === "alive" || pulse === "unknown";
 }
 
 function naming(
   family: Family,
-  gateways: readonly Gateway[],
-  flows: "existing" | "spare",
+  gateways: readonly HeardGateway[],
+  flows?: "existing" | "spare",
 ): readonly ClientGateway[] {
-  return gateways.flatMap((gateway) => {
-    const addresses = of(family, gateway);
-    return addresses[family] === undefined ? [] : [{ ...addresses, flows }];
-  });
+  return gateways.map((gateway) => ({ [family]: addressOf(family, gateway), ...(flows && { flows }) }));
 }
 
-function of(family: Family, gateway: Gateway): Addresses {
-  const address = addressOf(family, gateway);
-  return address === undefined ? {} : { [family]: address };
+export function ofFamily(family: Family, gateways: readonly HeardGateway[]): readonly HeardGateway[] {
+  return gateways.filter((gateway) => addressOf(family, gateway) !== undefined);
 }
 
 function addressOf(family: Family, { addresses }: Gateway): string | undefined {

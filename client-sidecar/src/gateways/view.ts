@@ -31,14 +31,16 @@ export type StoredEgress = EgressFacts | InvalidEgress;
 
 export const parseStoredEgress: (raw: unknown) => StoredEgress = orInvalid(EgressFacts);
 
-/** One gateway as the API has it, and what has been heard of it. */
-export type Gateway = Omit<Endpoint, "nodeName"> & { readonly pulse: Pulse };
+/** One gateway as the API has it. */
+export type Gateway = Omit<Endpoint, "nodeName">;
 
 export interface EgressView {
   egress(reference: EgressReference): StoredEgress | undefined;
   gateways(reference: EgressReference): readonly Gateway[];
   /** Those that it has named until a moment ago. */
   vanishedGateways(reference: EgressReference): readonly Gateway[];
+  /** What has been heard of an address of a gateway. */
+  pulse(address: string): Pulse;
   /** Whether {@link gateways} are all: where no EndpointSlice tells of them, some may serve all the same. */
   knowsGateways(reference: EgressReference): boolean;
   hasEgressIn(namespace: string): boolean;

@@ -60,7 +60,7 @@ export class Agent {
   constructor(options: AgentOptions) {
     const { locations = NODE_LOCATIONS, logger } = options;
     this.#options = { locations, logger };
-    this.#cache = new ClusterCache(options, (gateway) => this.#parts.heartbeats.pulse(gateway));
+    this.#cache = new ClusterCache(options, (address) => this.#parts.heartbeats.pulse(address));
     this.#parts = partsOf({ ...options, locations }, this.#cache, this.#started.promise);
   }
 
@@ -187,14 +187,14 @@ function partsOf(
   const heartbeats = new Heartbeats({
     gateways: () => gatewaysInUse(registry, view),
     beat: beatBy(options.prober, options.heartbeatPort),
-    probe: (gateway) => probeGateway(registry, networks, gateway),
+    probe: (egress, address) => probeGateway(registry, networks, egress, address),
     onChange: (reference) => steerer.steer(registry.ofEgress(reference)),
     logger,
   });
   const reporter = new GatewayReporter({
     gateways: () => namedGatewaysInUse(registry, view),
     ...{ registry, view },
-    pulse: (gateway) => heartbeats.pulse(gateway),
+    pulse: (address) => heartbeats.pulse(address),
     onChange: (reference) => keeper.inspect(reference),
   });
   const withdrawals = new Withdrawals({ state, registry, slices: writer, view, ask, logger });

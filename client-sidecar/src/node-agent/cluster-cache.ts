@@ -48,7 +48,7 @@ export class ClusterCache {
   readonly #rangesKnown = Promise.withResolvers<void>();
   readonly #sliceListeners: ((event: ReflectorEvent) => void)[] = [];
 
-  /** @param pulse what is heard of a gateway */
+  /** @param pulse what is heard of an address of a gateway */
   constructor(options: ClusterCacheOptions, pulse: ViewPoint["pulse"]) {
     this.#options = options;
     const { transport, logger, nodeName, zone, namespace } = options;

@@ -1,6 +1,6 @@
 import { EgressClientSlice } from "@egress-nat/crds";
 import type { Clock } from "@egress-nat/kube";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { WatchedGateway } from "../gateways/heartbeats.ts";
 import type { Pulse } from "../gateways/pulse.ts";
 import { egressKey } from "../records/egress-key.ts";
@@ -46,7 +46,7 @@ beforeEach(() => {
   };
   reporter = new GatewayReporter({
     gateways: () => gateways,
-    pulse: ({ name }) => pulses.get(name) ?? "alive",
+    pulse: (address) => pulses.get(address) ?? pulses.get(address.replace("of-", "")) ?? "alive",
     registry: { ofEgress: () => [clientRecord()] },
     view: { egress: () => egress({}, undefined, { gateways: told, clients: 1 }) },
     onChange: (reference) => {
@@ -78,6 +78,30 @@ test("what the agent before has reported stands while the gateway does not answe
   expect(reporter.reports(NAT)[0]?.since).toBe(SINCE);
   pulses.clear();
   await expect.poll(() => changes).toEqual(["internet/nat"]);
+});
+
+describe("a gateway of two families", () => {
+  beforeEach(() => {
+    gateways = ["one", "other"].map((name) => ({
+      ...gateway(name),
+      addresses: [`192.0.2.1-${name}`, `2001:db8::1-${name}`],
+    }));
+  });
+
+  test("that the node reaches in one only is suspect, although it is dead in the other", async () => {
+    pulses.set("2001:db8::1-one", "dead");
+    void reporter.run(ended.signal);
+    await expect.poll(() => changes).toEqual(["internet/nat: one Suspect"]);
+  });
+
+  test("is not judged by a family in which the node hears no gateway", async () => {
+    for (const name of ["one", "other"]) pulses.set(`2001:db8::1-${name}`, "dead");
+    void reporter.run(ended.signal);
+    await expect.poll(() => now).toBeGreaterThan(20_000);
+    expect(changes).toEqual([]);
+    pulses.set("192.0.2.1-one", "dead");
+    await expect.poll(() => changes).toEqual(["internet/nat: one Down"]);
+  });
 });
 
 test("a gateway that is gone is reported no longer", async () => {

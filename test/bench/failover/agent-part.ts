@@ -5,12 +5,12 @@ import { Flows } from "./flows.ts";
 import { answerFor, type Death, WatchingClients } from "./watching-clients.ts";
 
 // `node main.js CLIENTS ROUNDS [LOAD]`: in each round one of three gateways of so many clients dies. With a load program the
-// first client has flows. Prints JSON. `node main.js gateway ADDRESS`: a gateway, until it is killed.
+// first client has flows. Prints JSON. `node main.js gateway ADDRESS...`: a gateway, until it is killed.
 
 /** New connections that fail later have nothing to do with it. */
 const AFTERMATH_MS = 4_000;
 
-if (process.argv[2] === "gateway") await answerFor(process.argv[3] ?? "");
+if (process.argv[2] === "gateway") await answerFor(process.argv.slice(3));
 else {
   const [count, rounds, load] = process.argv.slice(2);
   await measure(Number(count), Number(rounds), load);

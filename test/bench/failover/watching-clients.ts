@@ -41,7 +41,8 @@ export class WatchingClients {
     this.#count = count;
     this.#clients = new SteeredClients(
       count,
-      () => this.#gateways.map((gateway) => ({ ...gateway, pulse: this.#heartbeats.pulse(gateway) })),
+      this.#gateways,
+      (address) => this.#heartbeats.pulse(address),
       (netns, config) => {
         this.#configs.set(netns, config);
         for (const check of this.#waiting) check();
@@ -50,7 +51,7 @@ export class WatchingClients {
     this.#heartbeats = new Heartbeats({
       gateways: () => this.#gateways.map(({ name, addresses }) => ({ egress: NAT, name, addresses })),
       beat: beatBy(this.#prober, PORT),
-      probe: (gateway) => this.#clients.probe(gateway),
+      probe: (_, address) => this.#clients.probe(address),
       onChange: () => {
         this.#falseAlarms += this.#gateways.filter(
           (gateway) => gateway !== this.#victim && this.#isMissed(gateway),
@@ -113,20 +114,22 @@ export class WatchingClients {
     await this.#untilVictim((use) => use === "new");
   }
 
-  #isMissed(gateway: Gateway): boolean {
-    return ["suspect", "dead"].includes(this.#heartbeats.pulse(gateway));
+  #isMissed({ addresses }: Gateway): boolean {
+    return addresses.some((address) => ["suspect", "dead"].includes(this.#heartbeats.pulse(address)));
   }
 
   /** Until it is true of what the one that dies is for, by what each client follows. */
   #untilVictim(isTrue: (use: Use) => boolean): Promise<void> {
-    const [address] = this.#victim.addresses;
+    const { addresses } = this.#victim;
     return new Promise((resolve) => {
       const check = () => {
-        const uses = [...this.#configs.values()].map(({ egresses: [egress] }) => {
-          const found = egress?.gateways.find(({ ipv4 }) => ipv4 === address);
-          return found && (found.flows ?? "new");
-        });
-        if (uses.length < this.#count || !uses.every(isTrue)) return;
+        const uses = [...this.#configs.values()].flatMap(({ egresses: [egress] }) =>
+          addresses.map((address) => {
+            const found = egress?.gateways.find(({ ipv4, ipv6 }) => [ipv4, ipv6].includes(address));
+            return found && (found.flows ?? "new");
+          }),
+        );
+        if (this.#configs.size < this.#count || !uses.every(isTrue)) return;
         this.#waiting.delete(check);
         resolve();
       };
@@ -136,19 +139,23 @@ export class WatchingClients {
   }
 
   async #start(gateway: Gateway): Promise<void> {
-    const [address = ""] = gateway.addresses;
-    const started = fork(process.argv[1] ?? "", ["gateway", address]);
+    const { name, addresses } = gateway;
+    const started = fork(process.argv[1] ?? "", ["gateway", ...addresses]);
     await Promise.race([
       once(started, "message"),
-      once(started, "exit").then(() => Promise.reject(new Error(`no gateway can be at ${address}`))),
+      once(started, "exit").then(() =>
+        Promise.reject(new Error(`${name} cannot be at ${addresses.join(" and ")}`)),
+      ),
     ]);
     this.#processes.set(gateway, started);
   }
 }
 
 /** What answers for a gateway until it is killed. */
-export async function answerFor(host: string): Promise<void> {
+export async function answerFor(hosts: readonly string[]): Promise<void> {
   process.on("disconnect", () => process.exit());
-  await new HeartbeatResponder({ port: PORT, host, value: () => undefined }).listen();
+  for (const host of hosts) {
+    await new HeartbeatResponder({ port: PORT, host, value: () => undefined }).listen();
+  }
   process.send?.("ready");
 }

@@ -6,6 +6,7 @@ import { clientIn, clientInNetns, clientNames, netnsPath, withPodNetworks } from
 type Registry = SteererOptions["registry"];
 type View = SteererOptions["view"];
 export type Gateway = ReturnType<View["gateways"]>[number];
+type Pulse = View["pulse"];
 
 /** The Egress. */
 export const NAT = { namespace: "bench", name: "bench" };
@@ -20,7 +21,7 @@ const SPEC = {
 export function gatewayAt(number: number): Gateway {
   return {
     ...{ name: `gateway-${number}`, addresses: [`10.244.2.${number}`, `fd00:244:2::${number}`] },
-    ...{ ready: true, serving: true, terminating: false, pulse: "alive" },
+    ...{ ready: true, serving: true, terminating: false },
   };
 }
 
@@ -31,14 +32,18 @@ type OnFollowed = (netns: string, config: ClientConfig, isChanged: boolean) => v
 export class SteeredClients {
   readonly #names: readonly string[];
   readonly #records: readonly NonNullable<ReturnType<Registry["get"]>>[];
-  readonly #gateways: () => readonly Gateway[];
+  readonly #gateways: readonly Gateway[];
+  readonly #pulse: Pulse;
   readonly #onFollowed: OnFollowed;
   readonly #failed = Promise.withResolvers<never>();
   readonly #known = new Map<string, KnownClient>();
   readonly #steerer: Steerer;
 
-  /** @param onFollowed is told of each client whose flows follow another configuration by now */
-  constructor(count: number, gateways: () => readonly Gateway[], onFollowed: OnFollowed) {
+  /**
+   * @param pulse what is heard of an address of a gateway
+   * @param onFollowed is told of each client whose flows follow another configuration by now
+   */
+  constructor(count: number, gateways: readonly Gateway[], pulse: Pulse, onFollowed: OnFollowed) {
     this.#names = clientNames(count);
     this.#records = this.#names.map((name) => ({
       ...{ network: "pods", containerId: name, netns: netnsPath(name), ifname: "eth0", addresses: [] },
@@ -46,6 +51,7 @@ export class SteeredClients {
       egresses: [{ ...NAT, ...SPEC }],
     }));
     this.#gateways = gateways;
+    this.#pulse = pulse;
     this.#onFollowed = onFollowed;
     this.#steerer = new Steerer({
       registry: {
@@ -79,12 +85,12 @@ export class SteeredClients {
     this.#steerer.steer(this.#records);
   }
 
-  /** Asks the kernel of a gateway through the tunnel of one client. */
-  probe({ addresses }: Pick<Gateway, "addresses">): Promise<boolean | undefined> {
+  /** Asks the kernel at an address of a gateway through the tunnel of one client. */
+  probe(address: string): Promise<boolean | undefined> {
     const [name = ""] = this.#names;
     const known = this.#known.get(netnsPath(name));
     if (known === undefined) return Promise.resolve(undefined);
-    return clientIn(name).probeGateway(known, addresses[0] ?? "");
+    return clientIn(name).probeGateway(known, address);
   }
 
   /** Conntrack marks of the flows that a gateway has from one client, by its addresses. */
@@ -96,7 +102,8 @@ export class SteeredClients {
   get #view(): View {
     return {
       egress: () => ({ metadata: NAT, spec: SPEC, status: { serviceIPs: ["10.96.0.10", "fd00:96::10"] } }),
-      gateways: this.#gateways,
+      gateways: () => this.#gateways,
+      pulse: this.#pulse,
       vanishedGateways: () => [],
       knowsGateways: () => true,
       hasEgressIn: () => true,
