@@ -7,6 +7,7 @@ export { Cache, type CacheOptions, CacheSet } from "./cache.ts";
 export { type Clock, pause, systemClock } from "./clock.ts";
 export { Controller, type ReconcileContext, type Reconciler } from "./controller.ts";
 export type { Credentials } from "./credentials.ts";
+export { Deadline } from "./deadline.ts";
 export {
   ENDPOINT_SLICE_RESOURCE,
   type Endpoint,

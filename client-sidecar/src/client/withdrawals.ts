@@ -1,6 +1,6 @@
 /** Works off tombstones: an address is free again when no gateway trusts it. */
 
-import { done, type Outcome, pause, WorkQueue } from "@egress-nat/kube";
+import { Deadline, done, type Outcome, pause, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { holders } from "../gateways/acknowledgement.ts";
 import type { Ask } from "../gateways/health.ts";
@@ -83,8 +83,11 @@ export class Withdrawals {
     // A client that only the agent's memory holds would be written into the slice that is to let go of it.
     if (tombstone.record !== undefined) registry.forgetBuried(tombstone.record);
     if (registry.reclaim(address)) return done;
-    const held = await within(ATTEMPT_MS, signal, (until) =>
-      Promise.all(tombstone.egresses.map((egress) => this.#holders(egress, until))),
+    // Not AbortSignal.any(): the heartbeat joins what it is given with a time limit of its own in that way, and one that is
+    // made of another with a time limit stays in memory (https://github.com/nodejs/node/issues/54614).
+    using deadline = new Deadline(ATTEMPT_MS, signal);
+    const held = await Promise.all(
+      tombstone.egresses.map((egress) => this.#holders(egress, deadline.signal)),
     );
     const names = [...new Set(held.flat())];
     if (names.length > 0) throw new StillTrusted(names);
@@ -109,28 +112,5 @@ export class Withdrawals {
         : [`any of Egress ${egressKey(egress)}, whose Service is not known`];
     } while (names.length > 0 && (await pause(POLL_MS, until)));
     return names;
-  }
-}
-
-/**
- * Works until a signal is aborted, or for a while.
- *
- * Not by AbortSignal.any(): the heartbeat joins what it is given with a time limit of its own in that way, and one that is
- * made of another with a time limit stays in memory (https://github.com/nodejs/node/issues/54614).
- */
-async function within<T>(
-  timeoutMs: number,
-  signal: AbortSignal,
-  work: (until: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const controller = new AbortController();
-  const abort = () => controller.abort(signal.reason);
-  const timer = setTimeout(abort, timeoutMs);
-  signal.addEventListener("abort", abort);
-  try {
-    return await work(controller.signal);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
   }
 }
