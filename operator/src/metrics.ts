@@ -1,4 +1,4 @@
-import { Condition, EGRESS_RESOURCE, isInvalid } from "@egress-nat/crds";
+import { Condition, EGRESS_RESOURCE, GatewayStatus, isInvalid } from "@egress-nat/crds";
 import type { Controller, ReflectorState, SentRequest, WorkReport } from "@egress-nat/kube";
 import { observeGauge } from "@egress-nat/program";
 import { Counter, Histogram, type Registry } from "prom-client";
@@ -92,6 +92,12 @@ export class OperatorMetrics {
       read: () => (isLeader() ? egresses().flatMap(conditionSamples) : []),
     });
     observeGauge(this.#registry, {
+      name: "egress_nat_operator_gateways",
+      help: "Gateways of Egresses by the state that the status gives them.",
+      labelNames: ["namespace", "egress", "state"],
+      read: () => (isLeader() ? egresses().flatMap(gatewaySamples) : []),
+    });
+    observeGauge(this.#registry, {
       name: "egress_nat_operator_leader",
       help: "Whether this operator leads.",
       read: () => (isLeader() ? 1 : 0),
@@ -107,5 +113,13 @@ function conditionSamples({ metadata, status }: StoredEgress) {
       const labels = { namespace, egress, type, status: possible.toLowerCase() };
       return [labels, possible === actual ? 1 : 0] as const;
     }),
+  );
+}
+
+function gatewaySamples({ metadata, status }: StoredEgress) {
+  const { namespace, name: egress } = metadata;
+  const states = (status?.gateways ?? []).map(({ state }) => state);
+  return GatewayStatus.shape.state.options.map(
+    (state) => [{ namespace, egress, state }, states.filter((each) => each === state).length] as const,
   );
 }
