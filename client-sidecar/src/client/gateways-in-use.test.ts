@@ -3,7 +3,7 @@ import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
 import { gateway } from "../testing/gateway.ts";
 import { recordEgress } from "./configuration.ts";
-import { gatewaysInUse, namedGatewaysInUse } from "./gateways-in-use.ts";
+import { gatewaysInUse, namedGatewaysInUse, probeGateway } from "./gateways-in-use.ts";
 
 const NAMED = gateway({ name: "nat-1", addresses: ["10.244.1.7"] });
 
@@ -35,3 +35,35 @@ test.each(["suspect", "dead"] as const)(
     expect(use({ gatewaySelection: "Agent" }, { pulse })[0]).toEqual(["nat-1", "nat-2"]);
   },
 );
+
+test("one that the API names no longer in one family is one gateway still: what is heard of it counts for both", () => {
+  const object = egress({ gatewaySelection: "Agent" });
+  const registry = { values: () => [clientRecord({ egresses: [recordEgress(object)] })] };
+  const view = {
+    egress: () => object,
+    gateways: () => [NAMED],
+    vanishedGateways: () => [gateway({ name: "nat-1", addresses: ["fd00:244:1::7"] })],
+  };
+  expect(gatewaysInUse(registry, view).map(({ addresses }) => addresses)).toEqual([
+    ["10.244.1.7", "fd00:244:1::7"],
+  ]);
+});
+
+test("a kernel is asked through tunnels to that address, by clients that have one", async () => {
+  const clients = ["with", "without"].map((netns) => clientRecord({ netns, containerId: netns }));
+  const asked: string[] = [];
+  const networks = {
+    hasTunnel: (netns: string, address: string) => netns === "with" || !address.includes(":"),
+    probeGateway: async (netns: string, address: string) => {
+      asked.push(`${netns} ${address}`);
+      return netns === "with";
+    },
+  };
+  const registry = { ofEgress: () => clients };
+  const probe = (address: string) => probeGateway(registry, networks, egress({}).metadata, address);
+  expect(await probe("2001:db8::1")).toBe(true);
+  expect(asked).toEqual(["with 2001:db8::1"]);
+  expect(await probe("192.0.2.1")).toBe(true);
+  networks.hasTunnel = () => false;
+  expect(await probe("192.0.2.1")).toBeUndefined();
+});

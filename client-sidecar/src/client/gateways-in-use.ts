@@ -11,7 +11,7 @@ import type { ClientRegistry } from "./registry.ts";
 /** Clients that ask through their tunnels: one may have a fault of its own. */
 const MAX_ASKING = 3;
 
-/** Those of Egresses that leave the pick to the agent, each once, and the addresses of those that have vanished. */
+/** Those of Egresses that leave the pick to the agent, each once, with the addresses that have vanished of them. */
 export function gatewaysInUse(
   registry: Pick<ClientRegistry, "values">,
   view: Pick<EgressView, "egress" | "gateways" | "vanishedGateways">,
@@ -43,7 +43,12 @@ function ofPickedEgresses(
   return [...egresses.values()].flatMap((egress) => {
     const stored = view.egress(egress);
     const probesUplink = stored !== undefined && !isInvalid(stored) && stored.spec.uplinkProbe !== undefined;
-    return gatewaysOf(egress).map(({ name, addresses }) => ({ egress, name, addresses, probesUplink }));
+    // The API may have dropped one that it names in one family only.
+    const byName = Map.groupBy(gatewaysOf(egress), ({ name }) => name);
+    return [...byName].map(([name, all]) => {
+      const addresses = [...new Set(all.flatMap((each) => each.addresses))];
+      return { egress, name, addresses, probesUplink };
+    });
   });
 }
 

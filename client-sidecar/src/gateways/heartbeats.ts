@@ -7,12 +7,14 @@ import type { EgressReference } from "../records/schema.ts";
 import {
   afterBeat,
   afterProbe,
-  asksTunnel,
+  askedIn,
   type Beat,
   HEARD_OF_NOTHING_BAD,
   type Heard,
+  isWell,
   type Pulse,
-  pulseOf,
+  probeAgainMs,
+  pulsesOf,
 } from "./pulse.ts";
 
 /** How often each gateway is asked, and how long an answer is waited for. */
@@ -20,9 +22,6 @@ const BEAT_MS = 200;
 
 /** Where nobody is heard in a round that took longer, this process, or the node, may have stood still. */
 const STALL_MS = 2 * BEAT_MS;
-
-/** Before a tunnel is asked again of which nothing is urgent to know. */
-const PROBE_AGAIN_MS = 1_000;
 
 /** Enough misses for a gateway to be suspect. */
 const ROUNDS_TO_SETTLE = 3;
@@ -64,9 +63,11 @@ export class Heartbeats {
   readonly #clock: Clock;
   /** By each address. */
   readonly #heard = new Map<string, Heard>();
-  /** Addresses. */
-  readonly #probing = new Set<string>();
+  /** By each address to which a tunnel was asked, when that ended; infinity: it has not yet. */
+  readonly #probedAtMs = new Map<string, number>();
   #watched: readonly WatchedGateway[] = [];
+  /** By address. */
+  #pulses = new Map<string, Pulse>();
   /** By Egress and address, the pulses that callers know of. */
   #told = new Map<string, Pulse>();
   readonly #settled = Promise.withResolvers<void>();
@@ -77,7 +78,7 @@ export class Heartbeats {
   }
 
   pulse(address: string): Pulse {
-    return pulseOf(this.#of(address));
+    return this.#pulses.get(address) ?? "unknown";
   }
 
   /** When each gateway has had the time to become suspect. */
@@ -91,7 +92,7 @@ export class Heartbeats {
     let rounds = 0;
     do {
       const startedAt = this.#clock.now();
-      await this.#round(signal, rounds);
+      await this.#round(rounds);
       rounds += 1;
       if (rounds === ROUNDS_TO_SETTLE || this.#heard.size === 0) this.#settled.resolve();
       const rest = BEAT_MS - (this.#clock.now() - startedAt);
@@ -99,70 +100,62 @@ export class Heartbeats {
     } while (!signal.aborted);
   }
 
-  async #round(signal: AbortSignal, rounds: number): Promise<void> {
+  async #round(round: number): Promise<void> {
     const gateways = this.#options.gateways();
     this.#watched = gateways;
     this.#forgetOthers(gateways);
     const startedAt = this.#clock.now();
-    const answers = await this.#ask(gateways, rounds);
+    const answers = await this.#ask(gateways, round);
     const hasStalled = this.#clock.now() - startedAt > STALL_MS;
     const isDeaf = hasStalled && [...answers.values()].every((answer) => answer === undefined);
     if (!isDeaf) {
       for (const [address, answer] of answers) this.#learn(address, (heard) => afterBeat(heard, answer));
     }
-    for (const { egress, addresses } of gateways) {
-      for (const address of addresses) {
-        if (asksTunnel(this.#of(address))) void this.#probe(egress, address, signal);
-      }
-    }
+    for (const gateway of gateways) this.#probeAll(gateway);
     this.#tell();
   }
 
-  /** @returns what each address of the gateways says, that of another one of the same gateway where it was not asked itself */
-  async #ask(gateways: readonly WatchedGateway[], rounds: number): Promise<ReadonlyMap<string, Beat>> {
-    const asked = new Map(
-      gateways.flatMap((gateway) =>
-        this.#toAsk(gateway.addresses, rounds).map((address) => [address, gateway] as const),
-      ),
+  /** @returns what the gateways say at their addresses, but at those whose turn it is not */
+  async #ask(gateways: readonly WatchedGateway[], round: number): Promise<ReadonlyMap<string, Beat>> {
+    const asked = new Set(
+      gateways.flatMap(({ addresses }) => {
+        const turns = askedIn(round, addresses.map(this.#of));
+        return addresses.filter((_, index) => turns.includes(index));
+      }),
     );
-    const answers = new Map(
-      await Promise.all(
-        [...asked].map(async ([address, { probesUplink = false }]) => {
-          const answer = await this.#options.beat(address, { probesUplink, timeoutMs: BEAT_MS });
-          return [address, answer] as const;
-        }),
-      ),
-    );
+    const probing = gateways.filter(({ probesUplink }) => probesUplink);
+    const known = new Set(probing.flatMap(({ addresses }) => addresses));
+    const beat = async (address: string) => {
+      const question = { probesUplink: known.has(address), timeoutMs: BEAT_MS };
+      return [address, await this.#options.beat(address, question)] as const;
+    };
+    const answers = new Map(await Promise.all([...asked].map(beat)));
     for (const { addresses } of gateways) {
-      const spokesman = addresses.find((address) => asked.has(address)) ?? "";
-      for (const address of addresses) {
-        if (!answers.has(address)) answers.set(address, answers.get(spokesman));
-      }
+      if (!addresses.map(this.#of).every(isWell)) continue;
+      // One speaks for all.
+      const answer = addresses.flatMap((address) => (asked.has(address) ? [answers.get(address)] : []))[0];
+      for (const address of addresses) if (!answers.has(address)) answers.set(address, answer);
     }
     return answers;
   }
 
-  /** They take turns while all answer. */
-  #toAsk(addresses: readonly string[], rounds: number): readonly string[] {
-    const heard = addresses.map((address) => this.#of(address));
-    if (heard.some(({ answer, misses }) => answer === undefined || misses > 0)) return addresses;
-    const turn = rounds % addresses.length;
-    return addresses.slice(turn, turn + 1);
+  #probeAll({ egress, addresses }: WatchedGateway): void {
+    for (const address of addresses) {
+      const others = addresses.filter((each) => each !== address);
+      const waitMs = probeAgainMs(this.#of(address), others.map(this.#of));
+      if (waitMs === undefined) continue;
+      const sinceMs = this.#clock.now() - (this.#probedAtMs.get(address) ?? -Infinity);
+      if (sinceMs >= waitMs) void this.#probe(egress, address);
+    }
   }
 
-  /** One at a time for each address. */
-  async #probe(egress: EgressReference, address: string, signal: AbortSignal): Promise<void> {
-    if (this.#probing.has(address)) return;
-    this.#probing.add(address);
+  async #probe(egress: EgressReference, address: string): Promise<void> {
+    this.#probedAtMs.set(address, Infinity);
     const answered = await this.#options.probe(egress, address).catch(() => undefined);
-    if (this.#heard.has(address)) {
-      this.#learn(address, (heard) => afterProbe(heard, answered));
-      this.#tell();
-    }
-    if (answered !== false || this.pulse(address) === "dead") {
-      await pause(PROBE_AGAIN_MS, signal, this.#clock);
-    }
-    this.#probing.delete(address);
+    this.#probedAtMs.set(address, this.#clock.now());
+    if (!this.#heard.has(address)) return;
+    this.#learn(address, (heard) => afterProbe(heard, answered));
+    this.#tell();
   }
 
   #learn(address: string, change: (heard: Heard) => Heard): void {
@@ -173,6 +166,15 @@ export class Heartbeats {
   #tell(): void {
     const before = this.#told;
     this.#told = new Map();
+    this.#pulses = new Map(
+      this.#watched
+        .flatMap(({ addresses }) => {
+          const pulses = pulsesOf(addresses.map(this.#of));
+          return addresses.map((address, index) => [address, pulses[index] ?? "unknown"] as const);
+        })
+        // What the API names is first, and wins.
+        .toReversed(),
+    );
     const changed = new Map<string, EgressReference>();
     for (const { egress, name, addresses } of this.#watched) {
       for (const address of addresses) {
@@ -189,12 +191,12 @@ export class Heartbeats {
     for (const egress of changed.values()) this.#options.onChange(egress);
   }
 
-  #of(address: string): Heard {
-    return this.#heard.get(address) ?? HEARD_OF_NOTHING_BAD;
-  }
+  readonly #of = (address: string): Heard => this.#heard.get(address) ?? HEARD_OF_NOTHING_BAD;
 
   #forgetOthers(gateways: readonly WatchedGateway[]): void {
     const named = new Set(gateways.flatMap(({ addresses }) => addresses));
-    for (const address of this.#heard.keys()) if (!named.has(address)) this.#heard.delete(address);
+    for (const known of [this.#heard, this.#probedAtMs]) {
+      for (const address of known.keys()) if (!named.has(address)) known.delete(address);
+    }
   }
 }

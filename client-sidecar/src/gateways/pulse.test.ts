@@ -2,17 +2,22 @@ import { describe, expect, test } from "vitest";
 import {
   afterBeat,
   afterProbe,
-  asksTunnel,
+  askedIn,
   HEARD_OF_NOTHING_BAD,
   type Heard,
-  pulseOf,
+  probeAgainMs,
   pulseOfAll,
+  pulsesOf,
 } from "./pulse.ts";
 
 const beats = (heard: Heard, ...answers: readonly boolean[]) =>
   answers.map((answered) => (answered ? "alive" : undefined)).reduce(afterBeat, heard);
 const probes = (heard: Heard, ...answers: readonly (boolean | undefined)[]) =>
   answers.reduce(afterProbe, heard);
+/** Of a gateway with one address. */
+const pulseOf = (heard: Heard) => pulsesOf([heard])[0];
+const asksTunnel = (heard: Heard) => probeAgainMs(heard, []) !== undefined;
+const well = beats(HEARD_OF_NOTHING_BAD, true);
 const quiet = beats(HEARD_OF_NOTHING_BAD, false, false, false);
 
 describe("a gateway", () => {
@@ -74,7 +79,67 @@ describe("a gateway", () => {
   });
 });
 
-test("a gateway of two addresses is down if it is down at both, and suspect if it is missed at one", () => {
+describe("a gateway of two families", () => {
+  test("is alive in both as long as its program answers in one: a policy may drop heartbeats of the other", () => {
+    expect(pulsesOf([well, quiet])).toEqual(["alive", "alive"]);
+    expect(pulsesOf([well, afterProbe(quiet, true)])).toEqual(["alive", "alive"]);
+    expect(pulsesOf([beats(HEARD_OF_NOTHING_BAD, true), HEARD_OF_NOTHING_BAD])).toEqual(["alive", "alive"]);
+  });
+
+  test("is alive in one that no client of this node has", () => {
+    expect(pulsesOf([well, probes(quiet, undefined, undefined)])).toEqual(["alive", "alive"]);
+  });
+
+  test("is stranded in both when it says so in one", () => {
+    const stranded = afterBeat(HEARD_OF_NOTHING_BAD, "stranded");
+    expect(pulsesOf([quiet, stranded])).toEqual(["stranded", "stranded"]);
+  });
+
+  test("is suspect in one whose tunnel does not answer, and dead when it has not for long", () => {
+    expect(pulsesOf([well, afterProbe(quiet, false)])).toEqual(["alive", "suspect"]);
+    expect(pulsesOf([well, probes(quiet, false, false, false, false)])).toEqual(["alive", "suspect"]);
+    const lost = probes(quiet, false, false, false, false, false);
+    expect(pulsesOf([well, lost])).toEqual(["alive", "dead"]);
+    expect(pulsesOf([well, probes(lost, true)])).toEqual(["alive", "alive"]);
+    // Not alive: new flows would hang there until it is dead again.
+    expect(pulsesOf([well, probes(lost, ...Array.from({ length: 30 }, () => undefined))])).toEqual([
+      "alive",
+      "suspect",
+    ]);
+  });
+
+  test("is suspect in both when its program answers in none, and dead where nothing comes through the tunnel either", () => {
+    expect(pulsesOf([quiet, quiet])).toEqual(["suspect", "suspect"]);
+    expect(pulsesOf([probes(quiet, false, false), probes(quiet, true)])).toEqual(["dead", "suspect"]);
+    expect(pulsesOf([probes(quiet, false, false), probes(quiet, false, false)])).toEqual(["dead", "dead"]);
+  });
+
+  test("is dead in both where clients of this node have one of them only", () => {
+    expect(pulsesOf([probes(quiet, false, false), probes(quiet, undefined)])).toEqual(["dead", "dead"]);
+    expect(pulsesOf([probes(quiet, undefined), probes(quiet, undefined)])).toEqual(["suspect", "suspect"]);
+  });
+
+  test("is asked in one of them at a time, in both after a miss, and now and then in one that stays silent", () => {
+    expect([0, 1, 2].map((round) => askedIn(round, [well, well]))).toEqual([[0], [1], [0]]);
+    expect(askedIn(1, [HEARD_OF_NOTHING_BAD, HEARD_OF_NOTHING_BAD])).toEqual([0, 1]);
+    expect(askedIn(1, [beats(well, false), beats(well, false)])).toEqual([0, 1]);
+    expect(askedIn(1, [well, beats(well, false)])).toEqual([0, 1]);
+    expect(Array.from({ length: 6 }, (_, round) => askedIn(round, [well, quiet]))).toEqual([
+      ...[[0, 1], [0], [0], [0], [0]],
+      [0, 1],
+    ]);
+  });
+
+  test("has its tunnel of a silent family asked, seldom while it answers", () => {
+    expect(probeAgainMs(beats(well, false), [well])).toBeUndefined();
+    expect(probeAgainMs(afterProbe(quiet, true), [well])).toBe(5_000);
+    expect(probeAgainMs(afterProbe(quiet, undefined), [well])).toBe(5_000);
+    expect(probeAgainMs(afterProbe(quiet, false), [well])).toBe(1_000);
+    expect(probeAgainMs(afterProbe(quiet, true), [beats(well, false)])).toBe(1_000);
+  });
+});
+
+test("a gateway as a whole is down if it is down at all addresses, and suspect if it is missed at one", () => {
   expect(pulseOfAll(["dead", "dead"])).toBe("dead");
   expect(pulseOfAll(["alive", "dead"])).toBe("suspect");
   expect(pulseOfAll(["suspect", "alive"])).toBe("suspect");

@@ -4,11 +4,13 @@
 export type Beat = "alive" | "stranded" | undefined;
 
 /**
+ * Of a gateway at one of its addresses.
+ *
  * - unknown: nobody has heard of it yet; the API says that it is there
- * - alive: its program answers the heartbeat
+ * - alive: its program answers the heartbeat, at any of its addresses
  * - stranded: it does, and says that it has lost its way out
- * - suspect: it does not, and nothing says that the kernel of its network namespace is gone as well: flows that it has go on
- * - dead: nothing comes back through the tunnel either
+ * - suspect: it does not, or no tunnel to this address answers, and nothing says that all flows to this address are lost
+ * - dead: nothing comes back through the tunnel to this address
  */
 export type Pulse = "unknown" | "alive" | "stranded" | "suspect" | "dead";
 
@@ -20,9 +22,23 @@ const ENOUGH = {
   answers: 5,
   /** Of probes, to take it for dead: flows that are ended cannot be taken back. */
   silences: 2,
-  /** To forget the silences. Flows of the dead were ended, so nobody may be left who has a tunnel to ask through. */
+  /** The same while its program is heard at another address: then it is its tunnel alone that says so. */
+  silencesAlone: 5,
+  /** To forget the silences but one. Flows of the dead were ended, so nobody may be left who has a tunnel to ask through. */
   unasked: 30,
 };
+
+/** In milliseconds, from the end of one probe to the next. */
+const PROBE_AGAIN = {
+  /** While nobody knows whether its flows pass. */
+  urgent: 0,
+  usual: 1_000,
+  /** Where its program is heard at another address, and its tunnel answers: a policy may drop heartbeats of one family. */
+  calm: 5_000,
+};
+
+/** An address that is silent while another one of the gateway answers is asked in each round of so many. */
+const ROUNDS_OF_SILENT = 5;
 
 /** What has been heard of one address of a gateway so far. */
 export interface Heard {
@@ -46,25 +62,74 @@ export const HEARD_OF_NOTHING_BAD: Heard = {
   unasked: 0,
 };
 
-export function pulseOf({ answer, misses, silences }: Heard): Pulse {
-  if (misses < ENOUGH.misses) return answer ?? "unknown";
-  return silences < ENOUGH.silences ? "suspect" : "dead";
+/** @param heard at each address of one gateway */
+export function pulsesOf(heard: readonly Heard[]): readonly Pulse[] {
+  const answering = heard.filter((each) => !isQuiet(each));
+  if (answering.length === 0) {
+    const isAnyDead = heard.some(({ silences }) => silences >= ENOUGH.silences);
+    return heard.map((each) => {
+      const isDead = each.silences >= ENOUGH.silences || (isAnyDead && hasNoTunnel(each));
+      return isDead ? "dead" : "suspect";
+    });
+  }
+  const pulse = answering.find(({ answer }) => answer !== undefined)?.answer ?? "unknown";
+  return heard.map((each) => {
+    if (!isQuiet(each) || each.silences === 0) return pulse;
+    return each.silences < ENOUGH.silencesAlone ? "suspect" : "dead";
+  });
 }
 
 export function isHeard(pulse: Pulse): boolean {
   return pulse === "alive" || pulse === "stranded";
 }
 
-/** Of a gateway as a whole, with what is heard at each of its addresses: it is down if it is down at all of them. */
+/** Of a gateway as a whole, by that at each of its addresses. */
 export function pulseOfAll(pulses: readonly Pulse[]): Pulse {
   const isMissed = pulses.some((pulse) => pulse === "suspect" || pulse === "dead");
   if (!isMissed) return pulses[0] ?? "unknown";
   return pulses.every((pulse) => pulse === "dead") ? "dead" : "suspect";
 }
 
-/** Whether a tunnel is to be asked: early, so that the answer is there once it is needed. */
-export function asksTunnel({ misses }: Heard): boolean {
-  return misses > 0;
+/**
+ * Which addresses of a gateway are asked in a round, by their index: one, and the next one in the next round, while all
+ * answer.
+ */
+export function askedIn(round: number, heard: readonly Heard[]): readonly number[] {
+  const all = heard.map((_, index) => index);
+  const well = all.filter((index) => heard[index] !== undefined && isWell(heard[index]));
+  if (well.length === 0) return all;
+  if (well.length === all.length) return [round % all.length];
+  const isTurn = round % ROUNDS_OF_SILENT === 0;
+  return all.filter((index) => isTurn || heard[index] === undefined || !isQuiet(heard[index]));
+}
+
+/**
+ * How long after the last probe a tunnel to an address is asked again, in milliseconds; undefined: it is not. It is asked
+ * early, so that the answer is there once it is needed.
+ *
+ * @param others what is heard at the other addresses of the gateway
+ */
+export function probeAgainMs(heard: Heard, others: readonly Heard[]): number | undefined {
+  if (others.some(isWell)) {
+    if (!isQuiet(heard)) return undefined;
+    return heard.silences > 0 && heard.unasked === 0 ? PROBE_AGAIN.usual : PROBE_AGAIN.calm;
+  }
+  if (heard.misses === 0) return undefined;
+  const isUrgent = heard.silences > 0 && heard.silences < ENOUGH.silences && heard.unasked === 0;
+  return isUrgent ? PROBE_AGAIN.urgent : PROBE_AGAIN.usual;
+}
+
+export function isWell({ answer, misses }: Heard): boolean {
+  return answer !== undefined && misses === 0;
+}
+
+function isQuiet({ misses }: Heard): boolean {
+  return misses >= ENOUGH.misses;
+}
+
+/** Nobody could ask, and nobody has been left without an answer: clients of this node may not have the family. */
+function hasNoTunnel({ silences, unasked }: Heard): boolean {
+  return silences === 0 && unasked > 0;
 }
 
 export function afterBeat(heard: Heard, answer: Beat): Heard {
@@ -81,5 +146,6 @@ export function afterProbe(heard: Heard, answered: boolean | undefined): Heard {
   if (heard.misses === 0) return heard;
   if (answered !== undefined) return { ...heard, silences: answered ? 0 : heard.silences + 1, unasked: 0 };
   const unasked = heard.unasked + 1;
-  return unasked < ENOUGH.unasked ? { ...heard, unasked } : { ...heard, silences: 0, unasked: 0 };
+  const isForgotten = unasked >= ENOUGH.unasked && heard.silences > 1;
+  return isForgotten ? { ...heard, silences: 1, unasked: 0 } : { ...heard, unasked };
 }

@@ -1,13 +1,11 @@
 /** What this node reports of gateways that do not answer it. */
 
 import { isDeepStrictEqual } from "node:util";
-import { familyOf } from "@egress-nat/addresses";
 import type { EgressClientSlice, GatewayReport } from "@egress-nat/crds";
 import { type Clock, pause, systemClock } from "@egress-nat/kube";
 import type { ClientRegistry } from "../client/registry.ts";
 import type { WatchedGateway } from "../gateways/heartbeats.ts";
-import { isHeard, type Pulse, pulseOfAll } from "../gateways/pulse.ts";
-import { familiesOf } from "../gateways/targets.ts";
+import { type Pulse, pulseOfAll } from "../gateways/pulse.ts";
 import type { EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
@@ -80,7 +78,7 @@ export class GatewayReporter {
     gateways: readonly WatchedGateway[],
     before: Stances | undefined,
   ): Stances {
-    const { view, registry } = this.#options;
+    const { view, registry, pulse } = this.#options;
     const status = view.egress(egress)?.status;
     const told = new Map(status?.gateways?.map(({ name, state }) => [name, state]));
     const own = registry.ofEgress(egress).length;
@@ -89,25 +87,12 @@ export class GatewayReporter {
     const time = new Date().toISOString().replace(/\.\d+Z$/, "Z");
     const common = { nodes, time, nowMs: this.#clock.now() };
     return new Map(
-      gateways.map((gateway) => {
-        const { name } = gateway;
-        const sight = {
-          ...common,
-          gateway: name,
-          pulse: this.#pulse(gateway, gateways),
-          told: told.get(name),
-        };
+      gateways.map(({ name, addresses }) => {
+        const pulseOfIt = pulseOfAll(addresses.map(pulse));
+        const sight = { ...common, gateway: name, pulse: pulseOfIt, told: told.get(name) };
         return [name, nextStance(before?.get(name), sight, Math.random)];
       }),
     );
-  }
-
-  /** Where this node hears no gateway in a family, it may be the node that has lost it. */
-  #pulse({ addresses }: WatchedGateway, all: readonly WatchedGateway[]): Pulse {
-    const { pulse } = this.#options;
-    const heard = familiesOf(all.flatMap((each) => each.addresses.filter((one) => isHeard(pulse(one)))));
-    const telling = addresses.filter((address) => heard.has(familyOf(address)));
-    return pulseOfAll((telling.length > 0 ? telling : addresses).map((address) => pulse(address)));
   }
 }
 

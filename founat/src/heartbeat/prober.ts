@@ -97,8 +97,13 @@ export class HeartbeatProber {
 
   async #open(type: "udp4" | "udp6"): Promise<Socket> {
     const socket = createSocket({ type });
-    socket.bind(0);
-    await once(socket, "listening");
+    try {
+      socket.bind(0);
+      await once(socket, "listening");
+    } catch (err) {
+      socket.close();
+      throw err;
+    }
     socket.on("error", () => undefined);
     socket.on("message", (datagram) => {
       this.#received += 1;

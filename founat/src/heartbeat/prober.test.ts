@@ -1,0 +1,23 @@
+import { EventEmitter } from "node:events";
+import { expect, test, vi } from "vitest";
+import { HeartbeatProber } from "./prober.ts";
+
+const { closed } = vi.hoisted(() => ({ closed: vi.fn() }));
+
+// A kernel without IPv6 (ipv6.disable=1) cannot be had here.
+vi.mock(import("node:dgram"), async (original) => ({
+  ...(await original()),
+  createSocket: () => {
+    const socket = new EventEmitter();
+    const bind = () => setImmediate(() => socket.emit("error", new Error("bind EAFNOSUPPORT ::")));
+    return Object.assign(socket, { bind, close: closed }) as never;
+  },
+}));
+
+test("a node that has no IPv6 is told so each time, and keeps no socket of it", async () => {
+  const prober = new HeartbeatProber();
+  for (const times of [1, 2]) {
+    await expect(prober.probe("2001:db8::1", 5556, [], { timeoutMs: 100 })).rejects.toThrow("EAFNOSUPPORT");
+    expect(closed).toHaveBeenCalledTimes(times);
+  }
+});
