@@ -9,6 +9,8 @@ const ready = { ready: true, serving: true, terminating: false };
 const draining = { ready: false, serving: true, terminating: true };
 const down = { ready: false, serving: false, terminating: false };
 
+const NONE: ReadonlySet<string> = new Set();
+
 test("gateways are listed by name, with what they do", () => {
   const gateways = [
     { ...common, name: "nat-c", ...ready },
@@ -20,7 +22,9 @@ test("gateways are listed by name, with what they do", () => {
     ["nat-a", "ip_forward is 0"],
     ["nat-c", "of a time before"],
   ]);
-  expect(gatewayStatuses({ gateways, gatewayReasons, gatewayReports: [] }, [], NOW)).toEqual([
+  expect(
+    gatewayStatuses({ gateways, gatewayReasons, gatewayReports: [], silentNodes: NONE }, [], NOW),
+  ).toEqual([
     { ...node, name: "nat-a", state: "Down", since: NOW, reason: "ip_forward is 0" },
     { ...node, name: "nat-b", state: "Draining", since: NOW },
     { ...node, name: "nat-c", state: "Ready", since: NOW },
@@ -49,23 +53,41 @@ test("gateways that have lost their way out are told apart from others that are 
 test("the time of a state is that of its last change", () => {
   const seen = (conditions: typeof ready) => ({
     ...{ gateways: [{ ...common, name: "nat-a", ...conditions }] },
-    ...{ gatewayReasons: new Map(), gatewayReports: [] },
+    ...{ gatewayReasons: new Map(), gatewayReports: [], silentNodes: NONE },
   });
   const before = gatewayStatuses(seen(ready), [], EARLIER);
   expect(gatewayStatuses(seen(ready), before, NOW)).toEqual(before);
   expect(gatewayStatuses(seen(draining), before, NOW)).toMatchObject([{ state: "Draining", since: NOW }]);
 });
 
-test("a gateway that is told to end and has ended at once is not lost", () => {
-  const seen = (conditions: typeof ready) => ({
-    ...{ gateways: [{ ...common, name: "nat-a", ...conditions }] },
+describe("a gateway that is told to end", () => {
+  const seen = (conditions: typeof ready, silentNodes = NONE) => ({
+    ...{ gateways: [{ ...common, name: "nat-a", ...conditions }], silentNodes },
     ...{ gatewayReasons: new Map(), gatewayReports: [] },
   });
   const ended = { ready: false, serving: false, terminating: true };
-  const stateAfter = (conditions: typeof ready) =>
-    gatewayStatuses(seen(ended), gatewayStatuses(seen(conditions), [], EARLIER), NOW)[0]?.state;
-  expect(stateAfter(ready)).toBe("Draining");
-  expect(stateAfter(down)).toBe("Down");
+  const states = (...all: ReturnType<typeof seen>[]) => {
+    let statuses: ReturnType<typeof gatewayStatuses> = [];
+    return all.map((each) => {
+      statuses = gatewayStatuses(each, statuses, NOW);
+      return statuses[0]?.state;
+    });
+  };
+
+  test("and has ended at once is not lost", () => {
+    expect(states(seen(ready), seen(ended))).toEqual(["Ready", "Draining"]);
+    expect(states(seen(down), seen(ended))).toEqual(["Down", "Down"]);
+  });
+
+  test("is not lost either when it is not ready while it serves the flows that it has", () => {
+    expect(states(seen(ready), seen(ended), seen(ended))).toEqual(["Ready", "Draining", "Draining"]);
+    expect(states(seen(ready), seen(draining), seen(ended))).toEqual(["Ready", "Draining", "Draining"]);
+  });
+
+  test("is lost with its node", () => {
+    const silent = new Set(["n1"]);
+    expect(states(seen(ready), seen(draining), seen(ended, silent))).toEqual(["Ready", "Draining", "Down"]);
+  });
 });
 
 describe("a gateway that agents report", () => {
@@ -81,6 +103,7 @@ describe("a gateway that agents report", () => {
       {
         gateways: [{ ...common, name: "nat-a", ...conditions }],
         ...{ gatewayReasons: new Map([["nat-a", "ip_forward is 0"]]), gatewayReports },
+        silentNodes: NONE,
       },
       before,
       NOW,

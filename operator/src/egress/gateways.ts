@@ -14,6 +14,8 @@ export interface GatewaysSeen {
   /** Why those that do not serve say that they do not, by name. */
   readonly gatewayReasons: ReadonlyMap<string, string>;
   readonly gatewayReports: readonly AgentReport[];
+  /** Names of those of their nodes that nobody hears of. */
+  readonly silentNodes: ReadonlySet<string>;
 }
 
 const MISSED: Readonly<Record<GatewayReport["state"], string>> = {
@@ -29,7 +31,7 @@ const STATES = GatewayStatus.shape.state.options;
  * @returns one entry for each pod, by name
  */
 export function gatewayStatuses(
-  { gateways, gatewayReasons, gatewayReports }: GatewaysSeen,
+  { gateways, gatewayReasons, gatewayReports, silentNodes }: GatewaysSeen,
   before: readonly GatewayStatus[],
   now: string,
 ): readonly GatewayStatus[] {
@@ -40,7 +42,8 @@ export function gatewayStatuses(
       const { name, nodeName, addresses } = endpoint;
       const last = former.get(name);
       const report = endpoint.ready ? decisive(reports.get(name) ?? [], last?.reportedBy) : undefined;
-      const state = report?.state ?? stateOf(endpoint, last?.state);
+      const isCutOff = nodeName !== undefined && silentNodes.has(nodeName);
+      const state = report?.state ?? stateOf(endpoint, isCutOff ? undefined : last?.state);
       const reason = report ? MISSED[report.state] : state === "Down" ? gatewayReasons.get(name) : undefined;
       return {
         name,
@@ -85,14 +88,17 @@ function byTime(a: AgentReport, b: AgentReport): number {
 }
 
 /**
- * A pod on a node that has died is about to end until the node is deleted, and serves nothing. It was down before: of one
- * that is told to end, that it ends may be the first that is seen.
+ * A pod on a node that has died is about to end until the node is deleted, and serves nothing. It was down before, or the
+ * node is silent. Of one that is told to end, that it ends may be the first that is seen, and while it drains it need
+ * not be ready.
+ *
+ * @param last undefined where it says nothing
  */
 function stateOf(
   { ready, serving, terminating }: Endpoint,
   last: GatewayStatus["state"] | undefined,
 ): GatewayStatus["state"] {
   if (ready) return "Ready";
-  const hasServed = last === "Ready" || last === "Suspect";
+  const hasServed = last !== undefined && last !== "Down";
   return terminating && (serving || hasServed) ? "Draining" : "Down";
 }

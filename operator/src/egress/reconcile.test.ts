@@ -47,7 +47,7 @@ const notFound = new KubeError("PATCH: 404 NotFound", { code: "NotFound", status
 type Children = EgressWorld["children"];
 
 const SURROUNDINGS: Surroundings = {
-  ...{ gateways: [], gatewayReasons: new Map(), gatewayReports: [], clients: 0 },
+  ...{ gateways: [], gatewayReasons: new Map(), gatewayReports: [], silentNodes: new Set(), clients: 0 },
   ...{ isOutside: () => false, allowedNamespaces: undefined },
 };
 

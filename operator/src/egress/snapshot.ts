@@ -13,7 +13,13 @@ import type { StatusInput, StoredEgress } from "./status.ts";
 /** What its status tells of beside its children. */
 export type Surroundings = Pick<
   StatusInput,
-  "gateways" | "gatewayReasons" | "gatewayReports" | "clients" | "isOutside" | "allowedNamespaces"
+  | "gateways"
+  | "gatewayReasons"
+  | "gatewayReports"
+  | "silentNodes"
+  | "clients"
+  | "isOutside"
+  | "allowedNamespaces"
 >;
 
 /** The caches, read for one Egress. */
@@ -39,8 +45,11 @@ export class EgressView {
     const { namespaces, nodes } = this.#caches;
     const key = objectKey(egress);
     const slices = this.#caches.slices.store.byIndex(BY_EGRESS, key);
+    const gateways = this.gateways(key);
+    const nodesOfThem = gateways.flatMap(({ nodeName }) => nodeName ?? []);
     return {
-      ...{ gateways: this.gateways(key), gatewayReasons },
+      ...{ gateways, gatewayReasons },
+      silentNodes: new Set(nodesOfThem.filter((node) => nodes.store.get(node)?.isSilent)),
       // A node that nobody hears of cannot take back what it has said.
       gatewayReports: slices.flatMap(({ nodeName: node, suspects }) =>
         (nodes.store.get(node)?.isSilent ?? true) ? [] : suspects.map((report) => ({ ...report, node })),

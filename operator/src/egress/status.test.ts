@@ -48,6 +48,7 @@ const NOTHING: StatusInput = {
   gateways: [],
   gatewayReasons: new Map(),
   gatewayReports: [],
+  silentNodes: new Set(),
   clients: 0,
   isOutside: () => false,
   allowedNamespaces: undefined,
