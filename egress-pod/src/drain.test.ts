@@ -80,6 +80,19 @@ test("where flows take long to count, it is over in time all the same", async ()
   });
 });
 
+test("no flow is counted once the time is over, and what is told is how long it was", async () => {
+  const clock = passingClock();
+  let counted = 0;
+  const liveFlows = async () => {
+    counted += 1;
+    clock.after(8_000, () => undefined);
+    return 3;
+  };
+  const { drained, told } = await drainingTo({ clock, liveFlows, timeoutMs: () => 15_000 });
+  expect([drained, counted]).toEqual([{ reason: "timeout", flows: 3, elapsedMs: 15_000 }, 1]);
+  expect(told).toEqual([{ flows: 3, elapsedMs: 8_000, timeoutMs: 15_000 }]);
+});
+
 test("flows that cannot be counted may be there", async () => {
   const liveFlows = async () => {
     throw new Error("conntrack: not found");

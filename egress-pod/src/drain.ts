@@ -37,20 +37,20 @@ export interface Drained extends Pick<DrainProgress, "flows" | "elapsedMs"> {
 export async function drain(options: DrainOptions): Promise<Drained> {
   const { hasClients, onProgress, clock = systemClock } = options;
   const startedAt = clock.now();
+  const elapsed = () => clock.now() - startedAt;
   const never = new AbortController().signal;
   for (;;) {
+    if (!hasClients()) return { reason: "unused", flows: 0, elapsedMs: elapsed() };
     const lookedAt = clock.now();
-    const elapsedMs = lookedAt - startedAt;
-    if (!hasClients()) return { reason: "unused", flows: 0, elapsedMs };
     const flows = await countFlows(options);
-    const timeoutMs = options.timeoutMs();
+    const [elapsedMs, timeoutMs] = [elapsed(), options.timeoutMs()];
     onProgress({ flows, elapsedMs, timeoutMs });
     if (flows === 0 && elapsedMs >= LEAST_MS) return { reason: "idle", flows, elapsedMs };
-    if (elapsedMs >= timeoutMs) return { reason: "timeout", flows, elapsedMs };
     // To list the flows of a busy gateway takes time of its processor, which packets need.
     const restMs = Math.max(LOOK_MS, 10 * (clock.now() - lookedAt));
-    const leftMs = Math.max(0, timeoutMs - (clock.now() - startedAt));
+    const leftMs = Math.max(0, timeoutMs - elapsedMs);
     await pause(Math.min(restMs, leftMs), never, clock);
+    if (elapsed() >= options.timeoutMs()) return { reason: "timeout", flows, elapsedMs: elapsed() };
   }
 }
 
