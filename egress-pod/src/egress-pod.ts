@@ -29,7 +29,6 @@ import {
   type GatewayEgress,
   gatewayConfig,
   lastUnderstood,
-  otherGateways,
   parseStoredEgress,
   type StoredEgress,
 } from "./egress.ts";
@@ -37,7 +36,7 @@ import type { GatewayEvent, RecordGatewayEvent } from "./gateway-event.ts";
 import { type GatewayPort, GatewaySync } from "./gateway-sync.ts";
 import type { Metrics } from "./metrics.ts";
 import { type GatewaySlice, parseSlice } from "./slice.ts";
-import type { AskUplinks } from "./uplink/others.ts";
+import { type AskUplinks, othersOf } from "./uplink/others.ts";
 import type { Ping } from "./uplink/ping.ts";
 import { isUplinkKey, Uplink } from "./uplink/uplink.ts";
 
@@ -103,7 +102,7 @@ export class EgressPod {
       ...{ ping: options.ping, recordEvent: this.#record, logger },
       targets: () => this.#egress && (this.#egress.spec.uplinkProbe?.targets ?? []),
       families: new Set(addresses.map(familyOf)),
-      askOthers: (signal) => options.askUplinks(otherGateways(this.#egress, addresses), signal),
+      ...othersOf(() => this.#egress, addresses, options.askUplinks),
     });
     metrics.watch({
       clients: () => this.#sync.applied?.clients.size ?? 0,

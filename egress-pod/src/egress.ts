@@ -70,19 +70,3 @@ export function gatewayConfig(
     backend: egress?.spec.natBackend ?? "nftables",
   };
 }
-
-/**
- * @param own addresses of the gateway that asks
- * @returns addresses of each other one that serves, as far as the operator has seen
- */
-export function otherGateways(
-  egress: GatewayEgress | undefined,
-  own: readonly string[],
-): readonly (readonly string[])[] {
-  // What a node reports of a gateway that is ready may be the node's own fault.
-  const serving = egress?.status?.gateways?.filter(
-    ({ state, reportedBy }) => state === "Ready" || reportedBy !== undefined,
-  );
-  const all = serving?.map(({ addresses }) => addresses) ?? [];
-  return all.filter((addresses) => !addresses.some((address) => own.includes(address)));
-}

@@ -3,6 +3,8 @@
 import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { HEARTBEAT_PORT, UPLINK_WORKS_KEYS } from "@egress-nat/crds";
 import type { HeartbeatProber } from "@egress-nat/founat";
+import type { GatewayEgress } from "../egress.ts";
+import type { UplinkOptions } from "./uplink.ts";
 
 const TIMEOUT_MS = 500;
 
@@ -25,5 +27,34 @@ export function askUplinksBy(prober: Pick<HeartbeatProber, "probe">): AskUplinks
     return new Set(
       FAMILIES.filter((family) => answers.some((values) => values?.has(UPLINK_WORKS_KEYS[family]))),
     );
+  };
+}
+
+/**
+ * The other gateways of an Egress, as the operator has seen them last.
+ *
+ * @param own addresses of the gateway that asks
+ */
+export function othersOf(
+  egress: () => GatewayEgress | undefined,
+  own: readonly string[],
+  ask: AskUplinks,
+): Pick<UplinkOptions, "askOthers" | "isAlone"> {
+  const others = () =>
+    (egress()?.status?.gateways ?? []).filter(
+      ({ addresses }) => !addresses.some((address) => own.includes(address)),
+    );
+  return {
+    askOthers: (signal) => {
+      // What a node reports of a gateway that is ready may be the node's own fault.
+      const serving = others().filter(
+        ({ state, reportedBy }) => state === "Ready" || reportedBy !== undefined,
+      );
+      return ask(
+        serving.map(({ addresses }) => addresses),
+        signal,
+      );
+    },
+    isAlone: () => others().length === 0,
   };
 }

@@ -13,6 +13,8 @@ let others: Set<Family>;
 /** How often they were asked by a gateway that takes no new flows. */
 let asked: number;
 let events: GatewayEvent[];
+/** Whether there is no other gateway. */
+let isAlone: boolean;
 let nowMs: number;
 /** By address, those that are being asked. */
 let asking: Map<string, (answered: boolean) => void>;
@@ -23,6 +25,7 @@ let running: Promise<void>;
 beforeEach(() => {
   [targets, events, asked, nowMs] = [[V4, OTHER_V4, V6], [], 0, 0];
   others = new Set(FAMILIES);
+  isAlone = false;
   asking = new Map();
   ended = new AbortController();
   uplink = new Uplink({
@@ -32,6 +35,7 @@ beforeEach(() => {
       if (uplink.reason !== undefined) asked += 1;
       return others;
     },
+    isAlone: () => isAlone,
     ping: async (address, onRequest, signal) => {
       asking.set(address, onRequest);
       signal.addEventListener("abort", () => asking.delete(address));
@@ -158,6 +162,29 @@ describe("a new gateway", () => {
     expect(asked).toBeGreaterThanOrEqual(39);
     expect(reasons()).toEqual(["UplinkTargetsSilent"]);
   });
+});
+
+test("a gateway that is alone waits for nobody", async () => {
+  [isAlone, others] = [true, new Set()];
+  await say(false, V4, OTHER_V4, V6);
+  await expect.poll(reasons).toEqual(["UplinkTargetsSilent"]);
+  expect(asked).toBe(1);
+  expect(uplink.reason).toBeUndefined();
+});
+
+test("a new address brings no gateway back that has lost its way out, before it has answered", async () => {
+  await say(true, V4, OTHER_V4, V6);
+  await expect.poll(() => uplink.reason).toBeUndefined();
+  await say(false, V6);
+  await expect.poll(reasons).toEqual(["UplinkLost"]);
+  const added = "2001:db8::2";
+  targets = [V4, V6, added];
+  await expect.poll(() => asking.has(added)).toBe(true);
+  const askedAtMs = nowMs;
+  await expect.poll(() => nowMs).toBeGreaterThan(askedAtMs + 5_000);
+  expect([uplink.heartbeat("uplink"), ...reasons()]).toEqual(["lost", "UplinkLost"]);
+  await say(true, added);
+  await expect.poll(reasons).toEqual(["UplinkLost", "UplinkBack"]);
 });
 
 test("what is not asked yet takes no gateway out that is in use", async () => {

@@ -21,6 +21,8 @@ export interface UplinkOptions {
   readonly families: ReadonlySet<Family>;
   /** Asks the other gateways. @returns the families in which any of them has its way out */
   readonly askOthers: (signal: AbortSignal) => Promise<ReadonlySet<Family>>;
+  /** Whether there is no other gateway. */
+  readonly isAlone: () => boolean;
   readonly ping: Ping;
   readonly recordEvent: (event: GatewayEvent) => void;
   readonly logger: Logger;
@@ -102,7 +104,7 @@ export class Uplink {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    if (this.#state === undefined && !this.#isTried) return;
+    if (this.#state !== "works" && !this.#isTried) return;
     const silent = this.#silentFamilies;
     const others = silent.length > 0 ? await this.#options.askOthers(signal) : new Set();
     if (signal.aborted) return;
@@ -127,9 +129,8 @@ export class Uplink {
   #waitsForVoucher(): boolean {
     const now = this.#clock.now();
     this.#inDoubtSinceMs ??= now;
-    return (
-      (this.#state === undefined || this.#state === "lost") && now - this.#inDoubtSinceMs < DOUBT_AFTER_MS
-    );
+    const isOut = this.#state === undefined || this.#state === "lost";
+    return isOut && !this.#options.isAlone() && now - this.#inDoubtSinceMs < DOUBT_AFTER_MS;
   }
 
   #of(family: Family): readonly Target[] {
