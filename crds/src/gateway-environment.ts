@@ -14,7 +14,8 @@ export const GatewayEnvironment = z.object({
   DRAIN_TIMEOUT_SECONDS: z.coerce
     .number()
     .min(0)
+    .default(Number.POSITIVE_INFINITY)
     .describe(
-      "for how long the grace period of this pod lets it serve its flows once it is being terminated",
+      "for how long the grace period of this pod lets it serve its flows once it is being terminated; earlier operators do not say",
     ),
 });

@@ -93,6 +93,20 @@ describe("the children of an Egress", () => {
     expect(told).toEqual(expect.arrayContaining(Object.keys(GatewayEnvironment.shape)));
   });
 
+  test.each([
+    ["that of the Egress", undefined, "60"],
+    ["what a template's own grace period leaves of it", 120, "105"],
+    ["half of a short one", 10, "5"],
+    ["none of one that Kubernetes makes a second of", -1, "0"],
+  ])("tell gateways how long they may drain: %s", (_, terminationGracePeriodSeconds, told) => {
+    const spec = { containers: [], ...(terminationGracePeriodSeconds && { terminationGracePeriodSeconds }) };
+    const egress = anEgress({ drainTimeoutSeconds: 60, template: { spec } });
+    const { deployment } = desiredChildren(egress, SETTINGS);
+    const { env } = parse(stringify(deployment)).spec.template.spec.containers[0];
+    const { value } = env.find(({ name }: { name: string }) => name === "DRAIN_TIMEOUT_SECONDS");
+    expect(value).toBe(told);
+  });
+
   test("are gateways that the sample of a NetworkPolicy selects, whatever labels their template has", async () => {
     const sample = join(import.meta.dirname, "../../../../config/samples/gateway-network-policy.yaml");
     const { podSelector } = parse(await readFile(sample, "utf8")).spec;

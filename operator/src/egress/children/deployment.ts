@@ -54,7 +54,8 @@ function gatewayPod(egress: Egress, template: Partial<V1PodSpec>, settings: Gate
   const { terminationGracePeriodSeconds = egress.spec.drainTimeoutSeconds + TERMINATION_MARGIN_SECONDS } =
     template;
   const marginSeconds = Math.min(TERMINATION_MARGIN_SECONDS, Math.ceil(terminationGracePeriodSeconds / 2));
-  const drainSeconds = terminationGracePeriodSeconds - marginSeconds;
+  // Kubernetes makes a second of one that is negative.
+  const drainSeconds = Math.max(0, terminationGracePeriodSeconds - marginSeconds);
   return {
     ...spread({ matchLabels: { ...gatewayLabels(egress) } }),
     terminationGracePeriodSeconds,
