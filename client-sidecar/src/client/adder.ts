@@ -72,7 +72,7 @@ export class Adder {
     const references = optIns(facts.annotations);
     const isGateway = facts.annotations[GATEWAY_ANNOTATION] === "true";
     const addresses = this.#podAddresses(candidate);
-    if (references.length > 0) assertMayBeClient({ pod, addresses, isGateway });
+    if (references.length > 0) assertMayBeClient({ pod, uid: facts.uid, addresses, isGateway });
     if (isGateway) {
       assertMayBeGateway(pod, view);
       await networks.prepareGateway(netns);

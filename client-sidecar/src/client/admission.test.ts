@@ -79,21 +79,24 @@ describe("an Egress is usable", () => {
 });
 
 describe("a pod that asks for an Egress", () => {
-  it.each<[string, Parameters<typeof assertMayBeClient>[0], RefusalReason]>([
-    ["is a gateway itself", { pod: POD, addresses: ["10.244.0.5"], isGateway: true }, "is-gateway"],
-    ["has no address", { pod: POD, addresses: [], isGateway: false }, "no-address"],
+  it.each<[string, Partial<Parameters<typeof assertMayBeClient>[0]>, RefusalReason]>([
+    ["is a gateway itself", { isGateway: true }, "is-gateway"],
+    ["has no address", { addresses: [] }, "no-address"],
     [
       "has more addresses than a slice takes",
-      { pod: POD, addresses: Array.from({ length: 17 }, (_, i) => `10.244.0.${i}`), isGateway: false },
+      { addresses: Array.from({ length: 17 }, (_, i) => `10.244.0.${i}`) },
       "too-many-addresses",
     ],
     [
       "has an IPv4 address in IPv6's spelling, which a slice does not take",
-      { pod: POD, addresses: ["10.244.0.9", "::ffff:af4:9"], isGateway: false },
+      { addresses: ["10.244.0.9", "::ffff:af4:9"] },
       "address-mapped",
     ],
-  ])("cannot be a client when it %s, however often it is tried", (_, candidate, code) => {
-    const admit = () => assertMayBeClient(candidate);
+    ["has a UID that a slice does not take", { uid: "web 1\n" }, "uid-unusual"],
+  ])("cannot be a client when it %s, however often it is tried", (_, changes, code) => {
+    const plain = { pod: POD, uid: "u-1", addresses: ["10.244.0.5"], isGateway: false };
+    expect(() => assertMayBeClient(plain)).not.toThrow();
+    const admit = () => assertMayBeClient({ ...plain, ...changes });
     expect(admit).toThrow(expect.objectContaining({ code, retryable: false, remedy: expect.any(String) }));
   });
 

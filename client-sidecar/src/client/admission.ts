@@ -3,6 +3,7 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import {
   CLIENT_ANNOTATION_PREFIX,
+  CLIENT_UID,
   EGRESS_LABEL,
   GATEWAY_ANNOTATION,
   isApiAddress,
@@ -21,6 +22,8 @@ import type { PodReference } from "./pod.ts";
 /** A pod that asks for Egresses. */
 export interface Candidate {
   readonly pod: PodReference;
+  /** What the API names it by. */
+  readonly uid: string;
   /** By all of its networks so far: what a further one lacks, the first has. */
   readonly addresses: readonly string[];
   readonly isGateway: boolean;
@@ -77,6 +80,16 @@ const hasPlainAddresses: Check<Candidate> = ({ pod, addresses }) => {
       };
 };
 
+/** Only who writes a static pod gives it a UID. */
+const hasPlainUid: Check<Candidate> = ({ pod, uid }) =>
+  CLIENT_UID.test(uid)
+    ? undefined
+    : {
+        reason: "uid-unusual",
+        message: `pod ${nameOf(pod)} cannot be a client: its UID ${JSON.stringify(uid)} is not of 1 to 83 letters, digits, ".", ":", "_" and "-"`,
+        remedy: "take metadata.uid out of the static pod's manifest: the kubelet gives it one",
+      };
+
 const allowsNamespace: Check<Request> = ({ reference: { namespace, name }, egress, podNamespace }) =>
   namespaceTest(egress)(podNamespace)
     ? undefined
@@ -114,7 +127,7 @@ const hasGateway: Check<Request> = ({ reference: { namespace, name }, egress, ga
   };
 };
 
-const OF_POD = [isNoGateway, hasAddress, hasRoom, hasPlainAddresses];
+const OF_POD = [isNoGateway, hasAddress, hasRoom, hasPlainAddresses, hasPlainUid];
 const OF_EGRESS = [allowsNamespace, sharesFamily, hasGateway];
 
 /** @throws ClientError where a pod that asks for an Egress cannot be a client, whatever the Egress is */

@@ -7,6 +7,7 @@ const RETRYABLE = {
   "no-address": false,
   "too-many-addresses": false,
   "address-mapped": false,
+  "uid-unusual": false,
   "no-common-family": false,
   "attached-already": false,
   "address-held": true,

@@ -1,6 +1,7 @@
 /** The EgressClientSlice of one Egress and this node, computed from the node's client records. */
 
 import {
+  CLIENT_UID,
   EGRESS_LABEL,
   EGRESS_RESOURCE,
   type GatewayReport,
@@ -23,9 +24,13 @@ export function sliceClients(records: Iterable<ClientRecord>): SliceClient[] {
     const others = before?.containerId === containerId ? before.addresses : [];
     clients.set(pod.uid, { ...pod, addresses: [...others, ...addresses], addedAt, containerId });
   }
-  return [...clients.values()]
-    .map(({ containerId: _, ...client }) => client)
-    .sort((a, b) => (a.uid < b.uid ? -1 : 1));
+  return (
+    [...clients.values()]
+      // The API would refuse the slice with all others in it.
+      .filter(({ uid }) => CLIENT_UID.test(uid))
+      .map(({ containerId: _, ...client }) => client)
+      .sort((a, b) => (a.uid < b.uid ? -1 : 1))
+  );
 }
 
 /** @param egress its owner: the slice is gone when the Egress is */

@@ -49,6 +49,14 @@ describe("the slice writer", () => {
     expect(api.slice?.clients).toHaveLength(51);
   });
 
+  it("leaves out a client whose UID a slice does not take: it would be refused with all others in it", async () => {
+    const { api, records, writer } = setUp();
+    const pod = { namespace: "apps", name: "static", uid: "web 1" };
+    records.push(client(1), clientRecord({ containerId: "c2", pod, addresses: ["10.244.0.2"] }));
+    await writer.write(NAT);
+    expect(api.slice?.clients).toMatchObject([{ name: "web-1" }]);
+  });
+
   it("tells who asks during a write the version that holds his client", async () => {
     const { api, records, writer } = setUp();
     records.push(client(1));
