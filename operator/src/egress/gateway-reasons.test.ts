@@ -104,6 +104,17 @@ describe("a gateway that is not ready", () => {
     expect(told()).toEqual([["nat-1", expect.stringMatching(/^it has given no reason for a minute: /)]]);
   });
 
+  test("has its reason no longer once it answers without one, and is silent after a minute of that", async () => {
+    told();
+    await pass(11);
+    answers.set("10.244.1.7", "");
+    await pass(10);
+    expect(told()).toEqual([]);
+    expect(changed).toEqual([KEY, KEY]);
+    await pass(60);
+    expect(told()).toEqual([["nat-1", expect.stringMatching(/^it has given no reason for a minute: /)]]);
+  });
+
   test("is not asked where its address is not the cluster's, nor where it is about to end", async () => {
     gateways = [
       { ...down, name: "nat-1", addresses: ["169.254.169.254"] },

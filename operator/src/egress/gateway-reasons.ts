@@ -27,7 +27,7 @@ export interface GatewayReasonsOptions {
   readonly gateways: (key: string) => readonly Endpoint[];
   /** Whether an address is in a network that is known to be the cluster's: nobody else is asked anything. */
   readonly isInside: (address: string) => boolean;
-  /** @returns why it is not ready; undefined where it does not say */
+  /** @returns why it is not ready; empty where it answers, and does not say; undefined where it does not answer */
   readonly ask: (address: string, signal: AbortSignal) => Promise<string | undefined>;
   /** Told which Egress's gateways say something else than before. */
   readonly onChange: (key: string) => void;
@@ -106,7 +106,8 @@ export class GatewayReasons {
 }
 
 function heard(answer: string | undefined, last: Heard | undefined): Heard {
-  if (answer !== undefined) return { reason: answer, silences: 0 };
+  if (answer) return { reason: answer, silences: 0 };
   const silences = (last?.silences ?? 0) + 1;
-  return { reason: silences < LOOKS_TO_BE_SILENT ? last?.reason : SILENCE, silences };
+  if (silences >= LOOKS_TO_BE_SILENT) return { reason: SILENCE, silences };
+  return { reason: answer === undefined ? last?.reason : undefined, silences };
 }

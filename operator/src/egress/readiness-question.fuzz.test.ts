@@ -33,7 +33,7 @@ test("whatever bytes answer, a reason is a line of printable text, and not long"
   await fuzzBytes(ANSWERS, async (bytes) => {
     answer = bytes;
     const reason = await askWhyNotReady("127.0.0.1", never, port);
-    if (reason === undefined) return;
+    if (!reason) return;
     reasons += 1;
     expect(reason).toMatch(/^[^\p{C}\p{Zl}\p{Zp}]{1,512}$/u);
   });

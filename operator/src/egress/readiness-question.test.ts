@@ -53,9 +53,14 @@ describe("a gateway that is not ready", () => {
     ["is sent elsewhere", answer("http://169.254.169.254/", 302)],
     ["answers with another kind of text", answer("<b>no</b>", 503, "text/html")],
     ["says nothing", answer("\n \n")],
+  ] as [string, RequestListener][])("answers without a reason where it %s", async (_, listener) => {
+    expect(await reasonOf(listener)).toBe("");
+  });
+
+  test.each([
     ["has headers without end", answer("x", 503, `text/plain; ${"x".repeat(10_000)}`)],
     ["ends the connection", (request: { destroy(): void }) => request.destroy()],
-  ] as [string, RequestListener][])("has no reason where it %s", async (_, listener) => {
+  ] as [string, RequestListener][])("does not answer where it %s", async (_, listener) => {
     expect(await reasonOf(listener)).toBeUndefined();
   });
 

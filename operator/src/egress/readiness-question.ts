@@ -14,8 +14,8 @@ const NOT_READY = 503;
  * @param address of the pod
  * @param signal aborts the question
  * @param port the health port of gateways, but in tests
- * @returns the reasons in its answer, in one line of printable text; undefined where it does not answer, or says that it is
- *   ready, or nothing that could be shown
+ * @returns the reasons in its answer, in one line of printable text; empty where it says that it is ready, or nothing that
+ *   could be shown; undefined where it does not answer
  */
 export async function askWhyNotReady(
   address: string,
@@ -64,11 +64,14 @@ async function beginningOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString();
 }
 
-function reasonIn(answer: string): string | undefined {
-  const lines = answer
-    .split("\n")
-    // Control characters, marks that turn text around, and what is not UTF-8.
-    .map((line) => line.replace(/[\p{C}\p{Zl}\p{Zp}\uFFFD]+/gu, " ").trim())
-    .filter((line) => line !== "");
-  return lines.length === 0 ? undefined : lines.join("; ").slice(0, MAX_REASON_LENGTH);
+function reasonIn(answer: string): string {
+  return (
+    answer
+      .split("\n")
+      // Control characters, marks that turn text around, and what is not UTF-8.
+      .map((line) => line.replace(/[\p{C}\p{Zl}\p{Zp}\uFFFD]+/gu, " ").trim())
+      .filter((line) => line !== "")
+      .join("; ")
+      .slice(0, MAX_REASON_LENGTH)
+  );
 }
