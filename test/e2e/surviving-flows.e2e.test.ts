@@ -53,7 +53,7 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     await transfers.goOn();
   });
 
-  test("leave one that their node reaches over IPv4 only, but for those of IPv4, and come back", async () => {
+  test("begin elsewhere over IPv6 while their node reaches theirs over IPv4 only, and come back", async () => {
     const gateways = await gatewaysOf(PICKED);
     const own = await ownGateway(gateways);
     const other = gateways.find(({ name }) => name !== own?.name);

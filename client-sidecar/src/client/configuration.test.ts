@@ -94,16 +94,6 @@ describe("a client's configuration", () => {
     },
   );
 
-  it("keeps them in a family in which no gateway is heard, although one is in the other", () => {
-    const object = egress({ gatewaySelection: "Agent" }, ["10.96.0.10"]);
-    const record = clientRecord({ egresses: [recordEgress(object)] });
-    const vanished = ["10.244.1.10", "fd00:244:1::10"].map((address) =>
-      gateway({ addresses: [address], ready: false, serving: false, pulse: "suspect" }),
-    );
-    const config = clientConfig(record, viewOf(object, [gateway({ addresses: ["10.244.1.7"] })], vanished));
-    expect(config.egresses[0]?.peers).toEqual(["10.244.1.7", "10.96.0.10", "fd00:244:1::10"]);
-  });
-
   it("keeps them also where no gateway is heard: it may be this node that hears nothing", () => {
     const object = egress({ gatewaySelection: "Agent" }, ["10.96.0.10"]);
     const record = clientRecord({ egresses: [recordEgress(object)] });

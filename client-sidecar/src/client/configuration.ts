@@ -1,15 +1,8 @@
 /** From the Egresses of a client to what its network namespace should be: pure functions. */
 
-import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { FOU_PORT, isInvalid, namespaceTest } from "@egress-nat/crds";
 import type { ClientConfig, ClientEgress } from "@egress-nat/founat";
-import {
-  clientGateways,
-  type HeardGateway,
-  inEachFamily,
-  isAnyHeard,
-  ofFamily,
-} from "../gateways/selection.ts";
+import { clientGateways, type HeardGateway, inEachFamily, isAnyHeard } from "../gateways/selection.ts";
 import type { EgressFacts, EgressView } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import { type ClientRecord, RecordedEgress } from "../records/schema.ts";
@@ -49,7 +42,8 @@ function clientEgress(pod: ClientRecord["pod"], recorded: RecordedEgress, view: 
   const named = inEachFamily(isAllowed ? view.gateways(recorded) : [], view);
   const isPicked = isAllowed && policy.gatewaySelection === "Agent";
   const vanished = inEachFamily(isPicked ? view.vanishedGateways(recorded) : [], view);
-  const gateways = [...named, ...FAMILIES.flatMap((family) => mayServe(family, vanished, named))];
+  const isHearing = isAnyHeard([...named, ...vanished]);
+  const gateways = [...named, ...(isHearing ? vanished.filter(mayServe) : vanished)];
   return {
     name: egressKey(recorded),
     destinations: policy.destinations,
@@ -62,16 +56,9 @@ function clientEgress(pod: ClientRecord["pod"], recorded: RecordedEgress, view: 
   };
 }
 
-/** Those that the API names no longer whose flows may go on. */
-function mayServe(
-  family: Family,
-  vanished: readonly HeardGateway[],
-  named: readonly HeardGateway[],
-): readonly HeardGateway[] {
-  const isHearing = isAnyHeard(family, [...named, ...vanished]);
-  return ofFamily(family, vanished).filter(
-    ({ pulse }) => !isHearing || (pulse !== "suspect" && pulse !== "dead"),
-  );
+/** Whether flows of a gateway that the API names no longer may go on. */
+function mayServe({ pulse }: HeardGateway): boolean {
+  return pulse !== "suspect" && pulse !== "dead";
 }
 
 /** The Egresses of a client that its namespace may not use (any more), as people name them. */

@@ -42,10 +42,13 @@ test("one that the API names no longer in one family is one gateway still: what 
   const view = {
     egress: () => object,
     gateways: () => [NAMED],
-    vanishedGateways: () => [gateway({ name: "nat-1", addresses: ["fd00:244:1::7"] })],
+    // Its sandbox was made anew: the second is not its own any more.
+    vanishedGateways: () =>
+      ["fd00:244:1::7", "10.244.1.6"].map((address) => gateway({ name: "nat-1", addresses: [address] })),
   };
   expect(gatewaysInUse(registry, view).map(({ addresses }) => addresses)).toEqual([
     ["10.244.1.7", "fd00:244:1::7"],
+    ["10.244.1.6"],
   ]);
 });
 

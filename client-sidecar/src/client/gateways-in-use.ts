@@ -2,6 +2,7 @@
 
 import { isInvalid } from "@egress-nat/crds";
 import type { WatchedGateway } from "../gateways/heartbeats.ts";
+import { familiesOf } from "../gateways/targets.ts";
 import type { EgressView, Gateway } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
@@ -16,10 +17,23 @@ export function gatewaysInUse(
   registry: Pick<ClientRegistry, "values">,
   view: Pick<EgressView, "egress" | "gateways" | "vanishedGateways">,
 ): readonly WatchedGateway[] {
-  return ofPickedEgresses(registry, view, (egress) => [
-    ...view.gateways(egress),
-    ...view.vanishedGateways(egress),
-  ]);
+  return ofPickedEgresses(registry, view, (egress) =>
+    rejoined([...view.gateways(egress), ...view.vanishedGateways(egress)]),
+  );
+}
+
+/** The API may have dropped one in one family before the other. Of two addresses of a family one was the pod's before. */
+function rejoined(gateways: readonly Gateway[]): readonly Pick<Gateway, "name" | "addresses">[] {
+  const whole: { readonly name: string; readonly addresses: string[] }[] = [];
+  for (const { name, addresses } of gateways) {
+    const families = [...familiesOf(addresses)];
+    const part = whole.find(
+      (each) => each.name === name && !families.some((family) => familiesOf(each.addresses).has(family)),
+    );
+    if (part === undefined) whole.push({ name, addresses: [...addresses] });
+    else part.addresses.push(...addresses);
+  }
+  return whole;
 }
 
 /** Those that the API names. */
@@ -33,7 +47,7 @@ export function namedGatewaysInUse(
 function ofPickedEgresses(
   registry: Pick<ClientRegistry, "values">,
   view: Pick<EgressView, "egress">,
-  gatewaysOf: (egress: EgressReference) => readonly Gateway[],
+  gatewaysOf: (egress: EgressReference) => readonly Pick<Gateway, "name" | "addresses">[],
 ): readonly WatchedGateway[] {
   const recorded = registry.values().flatMap(({ egresses }) => egresses);
   const picked = recorded.filter(({ gatewaySelection }) => gatewaySelection === "Agent");
@@ -43,12 +57,7 @@ function ofPickedEgresses(
   return [...egresses.values()].flatMap((egress) => {
     const stored = view.egress(egress);
     const probesUplink = stored !== undefined && !isInvalid(stored) && stored.spec.uplinkProbe !== undefined;
-    // The API may have dropped one that it names in one family only.
-    const byName = Map.groupBy(gatewaysOf(egress), ({ name }) => name);
-    return [...byName].map(([name, all]) => {
-      const addresses = [...new Set(all.flatMap((each) => each.addresses))];
-      return { egress, name, addresses, probesUplink };
-    });
+    return gatewaysOf(egress).map(({ name, addresses }) => ({ egress, name, addresses, probesUplink }));
   });
 }
 

@@ -108,9 +108,7 @@ export class Heartbeats {
     const answers = await this.#ask(gateways, round);
     const hasStalled = this.#clock.now() - startedAt > STALL_MS;
     const isDeaf = hasStalled && [...answers.values()].every((answer) => answer === undefined);
-    if (!isDeaf) {
-      for (const [address, answer] of answers) this.#learn(address, (heard) => afterBeat(heard, answer));
-    }
+    if (!isDeaf) this.#learnBeats(gateways, answers);
     for (const gateway of gateways) this.#probeAll(gateway);
     this.#tell();
   }
@@ -139,6 +137,19 @@ export class Heartbeats {
     return answers;
   }
 
+  /** From what was heard before the round, of all addresses alike. */
+  #learnBeats(gateways: readonly WatchedGateway[], answers: ReadonlyMap<string, Beat>): void {
+    const learnt = gateways.flatMap(({ addresses }) =>
+      addresses
+        .filter((address) => answers.has(address))
+        .map((address) => {
+          const others = addresses.filter((each) => each !== address).map(this.#of);
+          return [address, afterBeat(this.#of(address), answers.get(address), others)] as const;
+        }),
+    );
+    for (const [address, heard] of learnt) this.#heard.set(address, heard);
+  }
+
   #probeAll({ egress, addresses }: WatchedGateway): void {
     for (const address of addresses) {
       const others = addresses.filter((each) => each !== address);
@@ -153,13 +164,10 @@ export class Heartbeats {
     this.#probedAtMs.set(address, Infinity);
     const answered = await this.#options.probe(egress, address).catch(() => undefined);
     this.#probedAtMs.set(address, this.#clock.now());
-    if (!this.#heard.has(address)) return;
-    this.#learn(address, (heard) => afterProbe(heard, answered));
+    const heard = this.#heard.get(address);
+    if (heard === undefined) return;
+    this.#heard.set(address, afterProbe(heard, answered));
     this.#tell();
-  }
-
-  #learn(address: string, change: (heard: Heard) => Heard): void {
-    this.#heard.set(address, change(this.#of(address)));
   }
 
   /** Two Egresses may name one address: it may be another pod's by now. */

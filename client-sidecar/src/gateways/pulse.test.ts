@@ -11,7 +11,7 @@ import {
 } from "./pulse.ts";
 
 const beats = (heard: Heard, ...answers: readonly boolean[]) =>
-  answers.map((answered) => (answered ? "alive" : undefined)).reduce(afterBeat, heard);
+  answers.reduce<Heard>((before, answered) => afterBeat(before, answered ? "alive" : undefined, []), heard);
 const probes = (heard: Heard, ...answers: readonly (boolean | undefined)[]) =>
   answers.reduce(afterProbe, heard);
 /** Of a gateway with one address. */
@@ -62,7 +62,7 @@ describe("a gateway", () => {
   });
 
   test("is stranded as soon as it says so, and until it does not", () => {
-    const stranded = afterBeat(HEARD_OF_NOTHING_BAD, "stranded");
+    const stranded = afterBeat(HEARD_OF_NOTHING_BAD, "stranded", []);
     expect(pulseOf(stranded)).toBe("stranded");
     expect(pulseOf(beats(stranded, false, false))).toBe("stranded");
     expect(pulseOf(beats(stranded, true))).toBe("alive");
@@ -91,32 +91,49 @@ describe("a gateway of two families", () => {
   });
 
   test("is stranded in both when it says so in one", () => {
-    const stranded = afterBeat(HEARD_OF_NOTHING_BAD, "stranded");
+    const stranded = afterBeat(HEARD_OF_NOTHING_BAD, "stranded", []);
     expect(pulsesOf([quiet, stranded])).toEqual(["stranded", "stranded"]);
   });
 
-  test("is suspect in one whose tunnel does not answer, and dead when it has not for long", () => {
+  test("is suspect in one in which its tunnel does not answer either, however long: its flows go on if it comes back", () => {
     expect(pulsesOf([well, afterProbe(quiet, false)])).toEqual(["alive", "suspect"]);
-    expect(pulsesOf([well, probes(quiet, false, false, false, false)])).toEqual(["alive", "suspect"]);
-    const lost = probes(quiet, false, false, false, false, false);
-    expect(pulsesOf([well, lost])).toEqual(["alive", "dead"]);
+    const lost = probes(quiet, ...Array.from({ length: 20 }, () => false));
+    expect(pulsesOf([well, lost])).toEqual(["alive", "suspect"]);
     expect(pulsesOf([well, probes(lost, true)])).toEqual(["alive", "alive"]);
-    // Not alive: new flows would hang there until it is dead again.
-    expect(pulsesOf([well, probes(lost, ...Array.from({ length: 30 }, () => undefined))])).toEqual([
-      "alive",
-      "suspect",
-    ]);
   });
 
-  test("is suspect in both when its program answers in none, and dead where nothing comes through the tunnel either", () => {
+  test("is suspect in one until it answers five times there, or its tunnel does", () => {
+    const lost = probes(quiet, false);
+    const answered = (times: number) =>
+      Array.from({ length: times }).reduce<Heard>((before) => afterBeat(before, "alive", [well]), lost);
+    expect(pulsesOf([well, answered(4)])).toEqual(["alive", "suspect"]);
+    expect(pulsesOf([well, answered(5)])).toEqual(["alive", "alive"]);
+    expect(pulsesOf([well, probes(lost, true)])).toEqual(["alive", "alive"]);
+  });
+
+  test("is tried again in one to which nobody has had a tunnel for half a minute", () => {
+    const lost = probes(quiet, false, false);
+    const unasked = (times: number) => probes(lost, ...Array.from({ length: times }, () => undefined));
+    expect(pulsesOf([well, unasked(29)])).toEqual(["alive", "suspect"]);
+    expect(pulsesOf([well, unasked(30)])).toEqual(["alive", "alive"]);
+    expect(pulsesOf([well, probes(unasked(30), false)])).toEqual(["alive", "suspect"]);
+  });
+
+  test("is suspect in both when its program answers in none, and dead when nothing comes through any tunnel either", () => {
     expect(pulsesOf([quiet, quiet])).toEqual(["suspect", "suspect"]);
-    expect(pulsesOf([probes(quiet, false, false), probes(quiet, true)])).toEqual(["dead", "suspect"]);
+    expect(pulsesOf([probes(quiet, false, false), probes(quiet, true)])).toEqual(["suspect", "suspect"]);
+    expect(pulsesOf([probes(quiet, false, false), probes(quiet, false)])).toEqual(["suspect", "suspect"]);
     expect(pulsesOf([probes(quiet, false, false), probes(quiet, false, false)])).toEqual(["dead", "dead"]);
   });
 
-  test("is dead in both where clients of this node have one of them only", () => {
+  test("is dead where clients of this node have one of them only", () => {
     expect(pulsesOf([probes(quiet, false, false), probes(quiet, undefined)])).toEqual(["dead", "dead"]);
     expect(pulsesOf([probes(quiet, undefined), probes(quiet, undefined)])).toEqual(["suspect", "suspect"]);
+  });
+
+  test("stays what it was when the API names an address of it anew", () => {
+    expect(pulsesOf([quiet, HEARD_OF_NOTHING_BAD])).toEqual(["suspect", "suspect"]);
+    expect(pulsesOf([probes(quiet, false, false), HEARD_OF_NOTHING_BAD])).toEqual(["dead", "dead"]);
   });
 
   test("is asked in one of them at a time, in both after a miss, and now and then in one that stays silent", () => {
@@ -133,15 +150,17 @@ describe("a gateway of two families", () => {
   test("has its tunnel of a silent family asked, seldom while it answers", () => {
     expect(probeAgainMs(beats(well, false), [well])).toBeUndefined();
     expect(probeAgainMs(afterProbe(quiet, true), [well])).toBe(5_000);
-    expect(probeAgainMs(afterProbe(quiet, undefined), [well])).toBe(5_000);
+    expect(probeAgainMs(afterProbe(quiet, undefined), [well])).toBe(1_000);
     expect(probeAgainMs(afterProbe(quiet, false), [well])).toBe(1_000);
-    expect(probeAgainMs(afterProbe(quiet, true), [beats(well, false)])).toBe(1_000);
+    // The moment in which it may have died.
+    expect(probeAgainMs(afterProbe(quiet, true), [beats(well, false)])).toBe(0);
+    expect(probeAgainMs(afterProbe(quiet, true), [quiet])).toBe(1_000);
   });
 });
 
-test("a gateway as a whole is down if it is down at all addresses, and suspect if it is missed at one", () => {
+test("a gateway as a whole is as the worst of its addresses", () => {
   expect(pulseOfAll(["dead", "dead"])).toBe("dead");
-  expect(pulseOfAll(["alive", "dead"])).toBe("suspect");
+  expect(pulseOfAll(["alive", "suspect"])).toBe("suspect");
   expect(pulseOfAll(["suspect", "alive"])).toBe("suspect");
   expect(pulseOfAll(["stranded", "stranded"])).toBe("stranded");
 });

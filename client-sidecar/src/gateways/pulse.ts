@@ -9,8 +9,8 @@ export type Beat = "alive" | "stranded" | undefined;
  * - unknown: nobody has heard of it yet; the API says that it is there
  * - alive: its program answers the heartbeat, at any of its addresses
  * - stranded: it does, and says that it has lost its way out
- * - suspect: it does not, or no tunnel to this address answers, and nothing says that all flows to this address are lost
- * - dead: nothing comes back through the tunnel to this address
+ * - suspect: it does not, or neither it nor its tunnel answers at this address; flows that it has go on
+ * - dead: nothing comes back through any tunnel to it either
  */
 export type Pulse = "unknown" | "alive" | "stranded" | "suspect" | "dead";
 
@@ -22,9 +22,7 @@ const ENOUGH = {
   answers: 5,
   /** Of probes, to take it for dead: flows that are ended cannot be taken back. */
   silences: 2,
-  /** The same while its program is heard at another address: then it is its tunnel alone that says so. */
-  silencesAlone: 5,
-  /** To forget the silences but one. Flows of the dead were ended, so nobody may be left who has a tunnel to ask through. */
+  /** To forget the silences. Flows of the dead were ended, so nobody may be left who has a tunnel to ask through. */
   unasked: 30,
 };
 
@@ -64,30 +62,27 @@ export const HEARD_OF_NOTHING_BAD: Heard = {
 
 /** @param heard at each address of one gateway */
 export function pulsesOf(heard: readonly Heard[]): readonly Pulse[] {
-  const answering = heard.filter((each) => !isQuiet(each));
-  if (answering.length === 0) {
-    const isAnyDead = heard.some(({ silences }) => silences >= ENOUGH.silences);
-    return heard.map((each) => {
-      const isDead = each.silences >= ENOUGH.silences || (isAnyDead && hasNoTunnel(each));
-      return isDead ? "dead" : "suspect";
-    });
-  }
-  const pulse = answering.find(({ answer }) => answer !== undefined)?.answer ?? "unknown";
-  return heard.map((each) => {
-    if (!isQuiet(each) || each.silences === 0) return pulse;
-    return each.silences < ENOUGH.silencesAlone ? "suspect" : "dead";
-  });
+  const { answer } = heard.find((each) => !isQuiet(each) && each.answer !== undefined) ?? {};
+  if (answer === undefined) return heard.map(() => pulseOfUnheard(heard));
+  return heard.map((each) => (isQuiet(each) && each.silences > 0 ? "suspect" : answer));
+}
+
+function pulseOfUnheard(heard: readonly Heard[]): Pulse {
+  const quiet = heard.filter(isQuiet);
+  if (quiet.length === 0) return "unknown";
+  const dead = quiet.filter(({ silences }) => silences >= ENOUGH.silences);
+  return dead.length > 0 && quiet.every((each) => dead.includes(each) || hasNoTunnel(each))
+    ? "dead"
+    : "suspect";
 }
 
 export function isHeard(pulse: Pulse): boolean {
   return pulse === "alive" || pulse === "stranded";
 }
 
-/** Of a gateway as a whole, by that at each of its addresses. */
+/** Of a gateway as a whole, by that at each of its addresses: the worst. */
 export function pulseOfAll(pulses: readonly Pulse[]): Pulse {
-  const isMissed = pulses.some((pulse) => pulse === "suspect" || pulse === "dead");
-  if (!isMissed) return pulses[0] ?? "unknown";
-  return pulses.every((pulse) => pulse === "dead") ? "dead" : "suspect";
+  return pulses.find((pulse) => !isHeard(pulse)) ?? pulses[0] ?? "unknown";
 }
 
 /**
@@ -110,13 +105,15 @@ export function askedIn(round: number, heard: readonly Heard[]): readonly number
  * @param others what is heard at the other addresses of the gateway
  */
 export function probeAgainMs(heard: Heard, others: readonly Heard[]): number | undefined {
+  const { misses, silences, unasked } = heard;
   if (others.some(isWell)) {
     if (!isQuiet(heard)) return undefined;
-    return heard.silences > 0 && heard.unasked === 0 ? PROBE_AGAIN.usual : PROBE_AGAIN.calm;
+    return silences > 0 || unasked > 0 ? PROBE_AGAIN.usual : PROBE_AGAIN.calm;
   }
-  if (heard.misses === 0) return undefined;
-  const isUrgent = heard.silences > 0 && heard.silences < ENOUGH.silences && heard.unasked === 0;
-  return isUrgent ? PROBE_AGAIN.urgent : PROBE_AGAIN.usual;
+  if (misses === 0) return undefined;
+  const isNews = ![heard, ...others].every(isQuiet);
+  const isInDoubt = silences > 0 && silences < ENOUGH.silences && unasked === 0;
+  return isNews || isInDoubt ? PROBE_AGAIN.urgent : PROBE_AGAIN.usual;
 }
 
 export function isWell({ answer, misses }: Heard): boolean {
@@ -132,13 +129,13 @@ function hasNoTunnel({ silences, unasked }: Heard): boolean {
   return silences === 0 && unasked > 0;
 }
 
-export function afterBeat(heard: Heard, answer: Beat): Heard {
+/** @param others what is heard at the other addresses of the gateway: while it is well at one, a single answer says little */
+export function afterBeat(heard: Heard, answer: Beat, others: readonly Heard[]): Heard {
   if (answer === undefined) return { ...heard, answers: 0, misses: heard.misses + 1 };
   const answers = heard.answers + 1;
-  const isTrusted = heard.misses < ENOUGH.misses || answers >= ENOUGH.answers;
-  return isTrusted
-    ? { ...HEARD_OF_NOTHING_BAD, answer, answers }
-    : { ...heard, answer, answers, silences: 0 };
+  const isTrusted = !isQuiet(heard) || answers >= ENOUGH.answers;
+  if (isTrusted) return { ...HEARD_OF_NOTHING_BAD, answer, answers };
+  return { ...heard, answer, answers, silences: others.some(isWell) ? heard.silences : 0 };
 }
 
 /** @param answered undefined where no client has a tunnel to ask through */
@@ -146,6 +143,5 @@ export function afterProbe(heard: Heard, answered: boolean | undefined): Heard {
   if (heard.misses === 0) return heard;
   if (answered !== undefined) return { ...heard, silences: answered ? 0 : heard.silences + 1, unasked: 0 };
   const unasked = heard.unasked + 1;
-  const isForgotten = unasked >= ENOUGH.unasked && heard.silences > 1;
-  return isForgotten ? { ...heard, silences: 1, unasked: 0 } : { ...heard, unasked };
+  return { ...heard, unasked, silences: unasked < ENOUGH.unasked ? heard.silences : 0 };
 }

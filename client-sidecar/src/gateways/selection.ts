@@ -73,12 +73,12 @@ export function clientGateways(selection: Selection): readonly ClientGateway[] {
 }
 
 /** Whether any is heard: else it may be this node that hears nothing, and to end flows would help nobody. */
-export function isAnyHeard(family: Family, gateways: readonly HeardGateway[]): boolean {
-  return ofFamily(family, gateways).some(({ pulse }) => isHeard(pulse));
+export function isAnyHeard(gateways: readonly HeardGateway[]): boolean {
+  return gateways.some(({ pulse }) => isHeard(pulse));
 }
 
 function keptOf(family: Family, gateways: readonly HeardGateway[]): readonly HeardGateway[] {
-  return isAnyHeard(family, gateways) ? livingOf(family, gateways) : ofFamily(family, gateways);
+  return isAnyHeard(gateways) ? livingOf(family, gateways) : ofFamily(family, gateways);
 }
 
 /** Those that may take new flows. Of one that nobody has heard of it is not known whether it lives. */
@@ -113,7 +113,7 @@ function naming(
   return gateways.map((gateway) => ({ [family]: addressOf(family, gateway), ...(flows && { flows }) }));
 }
 
-export function ofFamily(family: Family, gateways: readonly HeardGateway[]): readonly HeardGateway[] {
+function ofFamily(family: Family, gateways: readonly HeardGateway[]): readonly HeardGateway[] {
   return gateways.filter((gateway) => addressOf(family, gateway) !== undefined);
 }
 
