@@ -117,8 +117,8 @@ export class Heartbeats {
   async #ask(gateways: readonly WatchedGateway[], round: number): Promise<ReadonlyMap<string, Beat>> {
     const asked = new Set(
       gateways.flatMap(({ addresses }) => {
-        const turns = askedIn(round, addresses.map(this.#of));
-        return addresses.filter((_, index) => turns.includes(index));
+        const isAsked = askedIn(round, addresses.map(this.#of));
+        return addresses.filter((_, index) => isAsked[index]);
       }),
     );
     const probing = gateways.filter(({ probesUplink }) => probesUplink);

@@ -85,17 +85,11 @@ export function pulseOfAll(pulses: readonly Pulse[]): Pulse {
   return pulses.find((pulse) => !isHeard(pulse)) ?? pulses[0] ?? "unknown";
 }
 
-/**
- * Which addresses of a gateway are asked in a round, by their index: one, and the next one in the next round, while all
- * answer.
- */
-export function askedIn(round: number, heard: readonly Heard[]): readonly number[] {
-  const all = heard.map((_, index) => index);
-  const well = all.filter((index) => heard[index] !== undefined && isWell(heard[index]));
-  if (well.length === 0) return all;
-  if (well.length === all.length) return [round % all.length];
-  const isTurn = round % ROUNDS_OF_SILENT === 0;
-  return all.filter((index) => isTurn || heard[index] === undefined || !isQuiet(heard[index]));
+/** @returns of each address of a gateway whether it is asked in a round: they take turns while all answer */
+export function askedIn(round: number, heard: readonly Heard[]): readonly boolean[] {
+  if (heard.every(isWell)) return heard.map((_, index) => index === round % heard.length);
+  const areAllAsked = !heard.some(isWell) || round % ROUNDS_OF_SILENT === 0;
+  return heard.map((each) => areAllAsked || !isQuiet(each));
 }
 
 /**
