@@ -5,7 +5,7 @@ import type { Logger } from "@egress-nat/program";
 import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
 import {
-  afterBeat,
+  afterBeats,
   afterProbe,
   askedIn,
   type Beat,
@@ -108,7 +108,7 @@ export class Heartbeats {
     const answers = await this.#ask(gateways, round);
     const hasStalled = this.#clock.now() - startedAt > STALL_MS;
     const isDeaf = hasStalled && [...answers.values()].every((answer) => answer === undefined);
-    if (!isDeaf) this.#learnBeats(gateways, answers);
+    if (!isDeaf) this.#learn(gateways, answers);
     for (const gateway of gateways) this.#probeAll(gateway);
     this.#tell();
   }
@@ -137,16 +137,13 @@ export class Heartbeats {
     return answers;
   }
 
-  /** From what was heard before the round, of all addresses alike. */
-  #learnBeats(gateways: readonly WatchedGateway[], answers: ReadonlyMap<string, Beat>): void {
-    const learnt = gateways.flatMap(({ addresses }) =>
-      addresses
-        .filter((address) => answers.has(address))
-        .map((address) => {
-          const others = addresses.filter((each) => each !== address).map(this.#of);
-          return [address, afterBeat(this.#of(address), answers.get(address), others)] as const;
-        }),
-    );
+  #learn(gateways: readonly WatchedGateway[], answers: ReadonlyMap<string, Beat>): void {
+    // Two may share an address: both start from what was heard before the round.
+    const learnt = gateways.flatMap(({ addresses }) => {
+      const said = addresses.map((each) => (answers.has(each) ? answers.get(each) : "unasked"));
+      const after = afterBeats(addresses.map(this.#of), said);
+      return addresses.map((address, index) => [address, after[index] ?? HEARD_OF_NOTHING_BAD] as const);
+    });
     for (const [address, heard] of learnt) this.#heard.set(address, heard);
   }
 

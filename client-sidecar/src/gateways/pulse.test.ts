@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import {
-  afterBeat,
+  afterBeats,
   afterProbe,
   askedIn,
+  type Beat,
   HEARD_OF_NOTHING_BAD,
   type Heard,
   probeAgainMs,
@@ -10,11 +11,15 @@ import {
   pulsesOf,
 } from "./pulse.ts";
 
+/** Of a gateway with one address. */
+const beat = (heard: Heard, answer: Beat): Heard => {
+  const [after = heard] = afterBeats([heard], [answer]);
+  return after;
+};
 const beats = (heard: Heard, ...answers: readonly boolean[]) =>
-  answers.reduce<Heard>((before, answered) => afterBeat(before, answered ? "alive" : undefined, []), heard);
+  answers.reduce<Heard>((before, answered) => beat(before, answered ? "alive" : undefined), heard);
 const probes = (heard: Heard, ...answers: readonly (boolean | undefined)[]) =>
   answers.reduce(afterProbe, heard);
-/** Of a gateway with one address. */
 const pulseOf = (heard: Heard) => pulsesOf([heard])[0];
 const asksTunnel = (heard: Heard) => probeAgainMs(heard, []) !== undefined;
 const well = beats(HEARD_OF_NOTHING_BAD, true);
@@ -62,7 +67,7 @@ describe("a gateway", () => {
   });
 
   test("is stranded as soon as it says so, and until it does not", () => {
-    const stranded = afterBeat(HEARD_OF_NOTHING_BAD, "stranded", []);
+    const stranded = beat(HEARD_OF_NOTHING_BAD, "stranded");
     expect(pulseOf(stranded)).toBe("stranded");
     expect(pulseOf(beats(stranded, false, false))).toBe("stranded");
     expect(pulseOf(beats(stranded, true))).toBe("alive");
@@ -91,7 +96,7 @@ describe("a gateway of two families", () => {
   });
 
   test("is stranded in both when it says so in one", () => {
-    const stranded = afterBeat(HEARD_OF_NOTHING_BAD, "stranded", []);
+    const stranded = beat(HEARD_OF_NOTHING_BAD, "stranded");
     expect(pulsesOf([quiet, stranded])).toEqual(["stranded", "stranded"]);
   });
 
@@ -105,9 +110,12 @@ describe("a gateway of two families", () => {
   test("is suspect in one until it answers five times there, or its tunnel does", () => {
     const lost = probes(quiet, false);
     const answered = (times: number) =>
-      Array.from({ length: times }).reduce<Heard>((before) => afterBeat(before, "alive", [well]), lost);
-    expect(pulsesOf([well, answered(4)])).toEqual(["alive", "suspect"]);
-    expect(pulsesOf([well, answered(5)])).toEqual(["alive", "alive"]);
+      Array.from({ length: times }).reduce<readonly Heard[]>(
+        (before) => afterBeats(before, ["unasked", "alive"]),
+        [well, lost],
+      );
+    expect(pulsesOf(answered(4))).toEqual(["alive", "suspect"]);
+    expect(pulsesOf(answered(5))).toEqual(["alive", "alive"]);
     expect(pulsesOf([well, probes(lost, true)])).toEqual(["alive", "alive"]);
   });
 
@@ -131,9 +139,25 @@ describe("a gateway of two families", () => {
     expect(pulsesOf([probes(quiet, undefined), probes(quiet, undefined)])).toEqual(["suspect", "suspect"]);
   });
 
-  test("stays what it was when the API names an address of it anew", () => {
-    expect(pulsesOf([quiet, HEARD_OF_NOTHING_BAD])).toEqual(["suspect", "suspect"]);
-    expect(pulsesOf([probes(quiet, false, false), HEARD_OF_NOTHING_BAD])).toEqual(["dead", "dead"]);
+  test("is dead also where those who had a tunnel in one of them are gone before they have asked twice", () => {
+    expect(pulsesOf([probes(quiet, false, false), probes(quiet, false, undefined)])).toEqual([
+      ...["dead", "dead"],
+    ]);
+  });
+
+  test("is unknown at an address that the API names anew, and stays what it was at the other", () => {
+    expect(pulsesOf([quiet, HEARD_OF_NOTHING_BAD])).toEqual(["suspect", "unknown"]);
+    expect(pulsesOf([probes(quiet, false, false), HEARD_OF_NOTHING_BAD])).toEqual(["dead", "unknown"]);
+  });
+
+  test("that comes back is alive in both, although heartbeats of one are dropped: all was silent, not that family", () => {
+    const dead = probes(quiet, false, false);
+    const back = Array.from({ length: 5 }).reduce<readonly Heard[]>(
+      (before) => afterBeats(before, ["alive", undefined]),
+      [dead, dead],
+    );
+    expect(pulsesOf(back)).toEqual(["alive", "alive"]);
+    expect(pulsesOf(back.map((each) => afterProbe(each, false)))).toEqual(["alive", "suspect"]);
   });
 
   test("is asked in one of them at a time, in both after a miss, and now and then in one that stays silent", () => {

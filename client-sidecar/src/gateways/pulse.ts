@@ -63,13 +63,15 @@ export const HEARD_OF_NOTHING_BAD: Heard = {
 /** @param heard at each address of one gateway */
 export function pulsesOf(heard: readonly Heard[]): readonly Pulse[] {
   const { answer } = heard.find((each) => !isQuiet(each) && each.answer !== undefined) ?? {};
-  if (answer === undefined) return heard.map(() => pulseOfUnheard(heard));
+  if (answer === undefined) {
+    const pulse = pulseOfUnheard(heard);
+    return heard.map((each) => (isQuiet(each) ? pulse : "unknown"));
+  }
   return heard.map((each) => (isQuiet(each) && each.silences > 0 ? "suspect" : answer));
 }
 
 function pulseOfUnheard(heard: readonly Heard[]): Pulse {
   const quiet = heard.filter(isQuiet);
-  if (quiet.length === 0) return "unknown";
   const dead = quiet.filter(({ silences }) => silences >= ENOUGH.silences);
   return dead.length > 0 && quiet.every((each) => dead.includes(each) || hasNoTunnel(each))
     ? "dead"
@@ -118,18 +120,36 @@ function isQuiet({ misses }: Heard): boolean {
   return misses >= ENOUGH.misses;
 }
 
-/** Nobody could ask, and nobody has been left without an answer: clients of this node may not have the family. */
-function hasNoTunnel({ silences, unasked }: Heard): boolean {
-  return silences === 0 && unasked > 0;
+/** Clients of this node may not have the family. */
+function hasNoTunnel({ unasked }: Heard): boolean {
+  return unasked > 0;
 }
 
-/** @param others what is heard at the other addresses of the gateway: while it is well at one, a single answer says little */
-export function afterBeat(heard: Heard, answer: Beat, others: readonly Heard[]): Heard {
+/**
+ * @param heard at each address of one gateway
+ * @param answers of a round, at each
+ */
+export function afterBeats(
+  heard: readonly Heard[],
+  answers: readonly (Beat | "unasked")[],
+): readonly Heard[] {
+  const isWellSomewhere = heard.some(isWell);
+  const after = heard.map((each, index) => {
+    const answer = answers[index];
+    return answer === "unasked" ? each : afterBeat(each, answer, isWellSomewhere);
+  });
+  // While all was silent, nothing was learnt of one family.
+  const isBack = heard.every(isQuiet) && !after.every(isQuiet);
+  return isBack ? after.map((each) => ({ ...each, silences: 0 })) : after;
+}
+
+/** @param isWellSomewhere a single answer says little while another address is well */
+function afterBeat(heard: Heard, answer: Beat, isWellSomewhere: boolean): Heard {
   if (answer === undefined) return { ...heard, answers: 0, misses: heard.misses + 1 };
   const answers = heard.answers + 1;
   const isTrusted = !isQuiet(heard) || answers >= ENOUGH.answers;
   if (isTrusted) return { ...HEARD_OF_NOTHING_BAD, answer, answers };
-  return { ...heard, answer, answers, silences: others.some(isWell) ? heard.silences : 0 };
+  return { ...heard, answer, answers, silences: isWellSomewhere ? heard.silences : 0 };
 }
 
 /** @param answered undefined where no client has a tunnel to ask through */
