@@ -46,13 +46,48 @@ describe("the node agent", () => {
     });
   });
 
+  test("tolerates, as the operator and the hooks do, that nodes wait for it: without an operator no agent is ready", async () => {
+    const key = "example.com/not-ready";
+    const rendered = await render({
+      nodeAgent: { startupTaint: key },
+      operator: { tolerations: [{ key: "infra", operator: "Exists" }] },
+    });
+    const onNetwork = rendered.filter(({ kind }) => kind === "Deployment" || kind === "Job");
+    expect(onNetwork.length).toBeGreaterThan(2);
+    for (const { spec } of onNetwork) {
+      expect(spec.template.spec.tolerations).toEqual([
+        { key: "infra", operator: "Exists" },
+        { key, operator: "Exists" },
+      ]);
+    }
+    expect(podOf("Deployment", "egress-nat-operator").tolerations).toEqual([]);
+  });
+
+  test("runs where its affinity says, and so does what cleans nodes", async () => {
+    const affinity = {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [
+            { matchExpressions: [{ key: "type", operator: "NotIn", values: ["virtual"] }] },
+          ],
+        },
+      },
+    };
+    const rendered = await render({ nodeAgent: { affinity } });
+    for (const name of ["egress-nat-node-agent", "egress-nat-uninstall"]) {
+      expect(find(rendered, "DaemonSet", name).spec.template.spec.affinity).toEqual(affinity);
+    }
+  });
+
   test("mounts the CNI directories that the values name where the agent looks for them", async () => {
-    const rendered = await render({ nodeAgent: { cniBinDir: "/var/lib/cni/bin", cniConfDir: "/etc/cni" } });
+    const rendered = await render({
+      nodeAgent: { cniBinDir: "/var/lib/cni bin, too", cniConfDir: "/etc/cni" },
+    });
     for (const name of ["egress-nat-node-agent", "egress-nat-uninstall"]) {
       const { volumes, containers } = find(rendered, "DaemonSet", name).spec.template.spec;
       expect(volumes).toContainEqual({
         name: "cni-bin",
-        hostPath: { path: "/var/lib/cni/bin", type: "DirectoryOrCreate" },
+        hostPath: { path: "/var/lib/cni bin, too", type: "DirectoryOrCreate" },
       });
       expect(volumes).toContainEqual({
         name: "cni-conf",
@@ -205,6 +240,18 @@ describe("the pods of a program", () => {
     expect(await classes({ operator: { priorityClassName: "" } })).toEqual(["system-node-critical"]);
   });
 
+  test("have that quota while the release is uninstalled, too: Helm has deleted the other one by then", async () => {
+    const rendered = await render({ priorityQuota: true });
+    const [quota, ofHook] = ["egress-nat-priorities", "egress-nat-uninstall-priorities"].map((name) =>
+      find(rendered, "ResourceQuota", name),
+    );
+    expect(ofHook?.spec).toEqual(quota?.spec);
+    expect(ofHook?.metadata.annotations).toMatchObject({
+      "helm.sh/hook": "post-delete",
+      "helm.sh/hook-weight": "0",
+    });
+  });
+
   test("say what they need, those of hooks too: a ResourceQuota admits no others", async () => {
     for (const { name, resources } of podsOf(objects).flatMap(({ containers }) => containers)) {
       expect(resources?.requests, name).toMatchObject({ cpu: expect.anything(), memory: expect.anything() });
@@ -315,7 +362,7 @@ describe("the values", () => {
       { nodeAgent: { podAnnotations: { a: true } } },
       "/nodeAgent/podAnnotations/a",
     ],
-    ["an unknown value of a program", { nodeAgent: { affinity: {} } }, "/nodeAgent"],
+    ["an unknown value of a program", { nodeAgent: { hostNetwork: false } }, "/nodeAgent"],
     ["ranges as text", { clusterRanges: "10.0.0.0/8" }, "/clusterRanges"],
     ["no operator", { operator: { replicas: 0 } }, "/operator/replicas"],
     ["an unknown log level", { logLevel: "loud" }, "/logLevel"],

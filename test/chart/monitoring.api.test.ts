@@ -59,12 +59,21 @@ test("all programs are scraped, gateways in whatever namespace", () => {
       {
         selector: { matchExpressions: [{ key: "coil.cybozu.com/egress", operator: "Exists" }] },
         namespaceSelector: { any: true },
-        podMetricsEndpoints: [{ port: "health", honorLabels: true, interval: "30s" }],
+        // Anybody may make a pod with that label.
+        podMetricsEndpoints: [{ port: "health", interval: "30s" }],
       },
     ],
   ]);
   for (const { metadata } of [...monitors, find(objects, "PrometheusRule", "egress-nat")])
     expect(metadata.labels).toMatchObject({ release: "prometheus" });
+});
+
+test("agents are not scraped where they serve their own node only", async () => {
+  const rendered = await render({ metrics: { podMonitor: { enabled: true }, agentAddress: "127.0.0.1" } });
+  expect(find(rendered, "PodMonitor", "egress-nat").spec.selector).toEqual({
+    matchLabels: { "app.kubernetes.io/name": "egress-nat", "app.kubernetes.io/instance": "egress-nat" },
+    matchExpressions: [{ key: "app.kubernetes.io/component", operator: "NotIn", values: ["node-agent"] }],
+  });
 });
 
 test("nothing of it is made, where the values do not ask for it", async () => {

@@ -74,6 +74,15 @@ export const VALUE_SETS: Readonly<Record<string, Values>> = {
       resources: RESOURCES,
       nodeSelector: { pool: "apps" },
       tolerations: [{ key: "dedicated", operator: "Equal", value: "apps" }],
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [
+              { matchExpressions: [{ key: "type", operator: "NotIn", values: ["virtual"] }] },
+            ],
+          },
+        },
+      },
       podLabels: { team: "network" },
       podAnnotations: { "sidecar.istio.io/inject": "false" },
       maxUnavailable: 1,

@@ -1,3 +1,4 @@
+import { CHART } from "@egress-nat/tools/chart";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { execa } from "execa";
 import { expect, test } from "vitest";
@@ -37,6 +38,19 @@ PYTHON`);
     const refusal = await helm("uninstall", RELEASE.name, "-n", RELEASE.namespace, "--timeout=3m");
     expect(refusal.exitCode).not.toBe(0);
     expect(refusal.all).toMatch(/kubectl get (egress\w*|eg) (-A|--all-namespaces)/);
+    await nodeAgentsReady();
+  });
+
+  test("is one that Helm upgrades again after the rollback that the refusal names", async () => {
+    const release = ["-n", RELEASE.namespace, RELEASE.name];
+    const upgrade = () => helm("upgrade", ...release, CHART, "--reuse-values");
+    expect((await upgrade()).exitCode).not.toBe(0);
+    const { stdout } = await helm("history", ...release, "-o=json");
+    expect(await helm("rollback", ...release, `${JSON.parse(stdout).at(-1).revision}`)).toMatchObject({
+      exitCode: 0,
+    });
+    const { exitCode, all } = await upgrade();
+    expect(exitCode, all).toBe(0);
     await nodeAgentsReady();
   });
 

@@ -56,7 +56,9 @@ export class EgressesLeft extends Error {
     super(
       `egress-nat is not uninstalled: there ${are} (${names}), and ${their} clients would be cut off.\n` +
         `List ${them}:\n\n    kubectl get egresses -A\n\n` +
-        `Delete ${them}, move ${their} clients elsewhere, and run \`helm uninstall\` again.`,
+        `Delete ${them}, move ${their} clients elsewhere, and run \`helm uninstall\` again. To keep egress-nat instead, tell Helm,\n` +
+        "which upgrades no release that it has begun to uninstall, with the last revision that `helm history` shows:\n\n" +
+        "    helm rollback RELEASE REVISION",
     );
     this.name = "EgressesLeft";
   }

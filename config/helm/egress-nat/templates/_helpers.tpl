@@ -42,6 +42,13 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
+{{- /* Of pods of the operator's image: no agent takes the startup taint off a node before the operator serves. */ -}}
+{{- define "egress-nat.tolerations" -}}
+{{- $startup := list -}}
+{{- with .Values.nodeAgent.startupTaint }}{{ $startup = list (dict "key" . "operator" "Exists") }}{{ end -}}
+{{- toYaml (concat .Values.operator.tolerations $startup | default list) -}}
+{{- end }}
+
 {{- /* For containers that need nothing but a CPU and the network. */ -}}
 {{- define "egress-nat.unprivileged" -}}
 runAsNonRoot: true
