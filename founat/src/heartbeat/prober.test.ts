@@ -1,18 +1,26 @@
+import dgram from "node:dgram";
 import { EventEmitter } from "node:events";
-import { expect, test, vi } from "vitest";
+import { syncBuiltinESMExports } from "node:module";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { HeartbeatProber } from "./prober.ts";
 
-const { closed } = vi.hoisted(() => ({ closed: vi.fn() }));
+const { createSocket } = dgram;
+const closed = vi.fn();
+
+function makeSocketsBy(make: unknown): void {
+  Object.assign(dgram, { createSocket: make });
+  syncBuiltinESMExports();
+}
 
 // A kernel without IPv6 (ipv6.disable=1) cannot be had here.
-vi.mock(import("node:dgram"), async (original) => ({
-  ...(await original()),
-  createSocket: () => {
+beforeEach(() =>
+  makeSocketsBy(() => {
     const socket = new EventEmitter();
     const bind = () => setImmediate(() => socket.emit("error", new Error("bind EAFNOSUPPORT ::")));
-    return Object.assign(socket, { bind, close: closed }) as never;
-  },
-}));
+    return Object.assign(socket, { bind, close: closed });
+  }),
+);
+afterEach(() => makeSocketsBy(createSocket));
 
 test("a node that has no IPv6 is told so each time, and keeps no socket of it", async () => {
   const prober = new HeartbeatProber();
