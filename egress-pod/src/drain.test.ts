@@ -93,6 +93,16 @@ test("no flow is counted once the time is over, and what is told is how long it 
   expect(told).toEqual([{ flows: 3, elapsedMs: 8_000, timeoutMs: 15_000 }]);
 });
 
+test("a count that began before the proxies have heard of the drain says nothing of flows that have begun since", async () => {
+  const clock = passingClock();
+  const liveFlows = async () => {
+    clock.after(6_000, () => undefined);
+    return 0;
+  };
+  const { drained } = await drainingTo({ clock, liveFlows, timeoutMs: () => 120_000 });
+  expect(drained).toEqual({ reason: "idle", flows: 0, elapsedMs: 72_000 });
+});
+
 test("flows that cannot be counted may be there", async () => {
   const liveFlows = async () => {
     throw new Error("conntrack: not found");

@@ -45,7 +45,7 @@ export async function drain(options: DrainOptions): Promise<Drained> {
     const flows = await countFlows(options);
     const [elapsedMs, timeoutMs] = [elapsed(), options.timeoutMs()];
     onProgress({ flows, elapsedMs, timeoutMs });
-    if (flows === 0 && elapsedMs >= LEAST_MS) return { reason: "idle", flows, elapsedMs };
+    if (flows === 0 && lookedAt - startedAt >= LEAST_MS) return { reason: "idle", flows, elapsedMs };
     // To list the flows of a busy gateway takes time of its processor, which packets need.
     const restMs = Math.max(LOOK_MS, 10 * (clock.now() - lookedAt));
     const leftMs = Math.max(0, timeoutMs - elapsedMs);

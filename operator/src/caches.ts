@@ -80,7 +80,10 @@ export function createCaches({ transport, logger, namespace, serviceAddresses }:
     resource: ENDPOINT_SLICE_RESOURCE,
     parse: (raw) => EndpointSlice.parse(raw),
     labelSelector: EGRESS_LABEL,
-    indexes: { [BY_EGRESS]: egressKeys },
+    indexes: {
+      [BY_EGRESS]: egressKeys,
+      [BY_NODE]: ({ endpoints }) => endpoints.flatMap(({ nodeName }) => nodeName ?? []),
+    },
   });
   const networks = networkCaches(cache, namespace);
   const { serviceCidrs, services, clusterRanges, nodes } = networks;

@@ -1,5 +1,5 @@
 import { EGRESS_LABEL } from "@egress-nat/crds";
-import type { Change, Controller, KubeObject } from "@egress-nat/kube";
+import { type Change, type Controller, EndpointSlice, type KubeObject } from "@egress-nat/kube";
 import { FakeTransport } from "@egress-nat/kube/testing/fake-transport";
 import { createLogger } from "@egress-nat/program";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -142,6 +142,20 @@ describe("what the operator watches", () => {
     caches.nodes.store.put(ready("Unknown"));
     expect(asked.splice(0)).toContain("egress internet/nat after 0 ms");
     caches.nodes.store.put(ready("False"));
+    expect(asked).toContain("egress internet/nat after 0 ms");
+  });
+
+  test("gateways of a node are told anew when nobody hears of it any more", () => {
+    const ready = (status: string) =>
+      NodeHead.parse({ metadata: head("n1"), status: { conditions: [{ type: "Ready", status }] } });
+    const endpointSlice = EndpointSlice.parse({
+      metadata: head("nat-v4", { namespace: "internet", labels }),
+      endpoints: [{ addresses: ["10.244.1.7"], nodeName: "n1" }],
+    });
+    caches.endpointSlices.store.put(endpointSlice);
+    caches.nodes.store.put(ready("True"));
+    asked = [];
+    caches.nodes.store.put(ready("Unknown"));
     expect(asked).toContain("egress internet/nat after 0 ms");
   });
 

@@ -2,7 +2,13 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { egressKeys } from "@egress-nat/crds";
-import { type Change, type Controller, type KubeObject, objectKey } from "@egress-nat/kube";
+import {
+  type Change,
+  type Controller,
+  type EndpointSlice,
+  type KubeObject,
+  objectKey,
+} from "@egress-nat/kube";
 import { BY_EGRESS, BY_NODE, type Caches, type SliceHead } from "./caches.ts";
 import type { NodeHead } from "./cluster-ranges/sources.ts";
 import { concerns, type NamespaceHead } from "./egress/namespaces.ts";
@@ -33,6 +39,7 @@ const CLUSTER_RANGES_AFTER_MS = 500;
 export function watchCaches(controllers: Controllers<Pick<Controller, "watch">>, caches: Caches): void {
   const { egress, slice, clusterRanges } = controllers;
   const { egresses, children, slices, endpointSlices, nodes, namespaces } = caches;
+  const endpointSlicesOf = (node: string) => endpointSlices.store.byIndex(BY_NODE, node);
   const slicesBy = (index: string) => (value: string) => slices.store.byIndex(index, value);
 
   for (const cache of [egresses, ...Object.values(children)])
@@ -41,6 +48,7 @@ export function watchCaches(controllers: Controllers<Pick<Controller, "watch">>,
   egress.watch(slices, ({ object }) => egressKeys(object), CLIENTS_AFTER_MS);
   egress.watch(slices, reportsChanged);
   egress.watch(nodes, (change) => reportsOfSilentNode(change, slicesBy(BY_NODE)));
+  egress.watch(nodes, (change) => gatewaysOfSilentNode(change, endpointSlicesOf));
   egress.watch(endpointSlices, ({ object }) => egressKeys(object));
   egress.watch(namespaces, (change) => toldOtherwise(change, egresses.store.list()));
   // Some gateways may be outside.
@@ -79,6 +87,15 @@ function reportsOfSilentNode(
   return slicesOf(object.metadata.name).flatMap((slice) =>
     slice.suspects.length > 0 ? egressKeys(slice) : [],
   );
+}
+
+/** One that drains is lost with its node, and its EndpointSlice may have said all before. */
+function gatewaysOfSilentNode(
+  { object, previous }: Change<NodeHead>,
+  endpointSlicesOf: (node: string) => readonly EndpointSlice[],
+): readonly string[] {
+  if (object.isSilent === previous?.isSilent) return [];
+  return endpointSlicesOf(object.metadata.name).flatMap(egressKeys);
 }
 
 /** Egresses whose status does not say what a namespace is to them now. */

@@ -61,6 +61,8 @@ describe("the node agent", () => {
       ]);
     }
     expect(podOf("Deployment", "egress-nat-operator").tolerations).toEqual([]);
+    const without = await render({ operator: { tolerations: null } });
+    expect(find(without, "Deployment", "egress-nat-operator").spec.template.spec.tolerations).toEqual([]);
   });
 
   test("runs where its affinity says, and so does what cleans nodes", async () => {

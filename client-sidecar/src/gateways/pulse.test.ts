@@ -84,6 +84,13 @@ describe("a gateway", () => {
   });
 });
 
+/** After five answers at the first of two addresses. */
+const back = (...heard: readonly Heard[]) =>
+  Array.from({ length: 5 }).reduce<readonly Heard[]>(
+    (before) => afterBeats(before, ["alive", undefined]),
+    heard,
+  );
+
 describe("a gateway of two families", () => {
   test("is alive in both as long as its program answers in one: a policy may drop heartbeats of the other", () => {
     expect(pulsesOf([well, quiet])).toEqual(["alive", "alive"]);
@@ -150,14 +157,21 @@ describe("a gateway of two families", () => {
     expect(pulsesOf([probes(quiet, false, false), HEARD_OF_NOTHING_BAD])).toEqual(["dead", "unknown"]);
   });
 
-  test("that comes back is alive in both, although heartbeats of one are dropped: all was silent, not that family", () => {
+  test("that comes back is alive in both, although heartbeats of one are dropped: its tunnels are gone, and all was silent", () => {
+    const dead = probes(quiet, false, false, undefined);
+    expect(pulsesOf(back(dead, dead))).toEqual(["alive", "alive"]);
+    expect(pulsesOf(back(dead, dead).map((each) => afterProbe(each, false)))).toEqual(["alive", "suspect"]);
+  });
+
+  test("that comes back stays suspect in one whose tunnel is there and silent", () => {
     const dead = probes(quiet, false, false);
-    const back = Array.from({ length: 5 }).reduce<readonly Heard[]>(
-      (before) => afterBeats(before, ["alive", undefined]),
-      [dead, dead],
-    );
-    expect(pulsesOf(back)).toEqual(["alive", "alive"]);
-    expect(pulsesOf(back.map((each) => afterProbe(each, false)))).toEqual(["alive", "suspect"]);
+    expect(pulsesOf(back(dead, dead))).toEqual(["alive", "suspect"]);
+  });
+
+  test("is not dead from its first answer on", () => {
+    const dead = [probes(quiet, undefined), probes(quiet, false, false)];
+    expect(pulsesOf(dead)).toEqual(["dead", "dead"]);
+    expect(pulsesOf(afterBeats(dead, ["alive", undefined]))).toEqual(["suspect", "suspect"]);
   });
 
   test("is asked in one of them at a time, in both after a miss, and now and then in one that stays silent", () => {

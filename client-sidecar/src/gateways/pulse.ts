@@ -72,6 +72,7 @@ export function pulsesOf(heard: readonly Heard[]): readonly Pulse[] {
 
 function pulseOfUnheard(heard: readonly Heard[]): Pulse {
   const quiet = heard.filter(isQuiet);
+  if (quiet.some(({ answers }) => answers > 0)) return "suspect";
   const dead = quiet.filter(({ silences }) => silences >= ENOUGH.silences);
   return dead.length > 0 && quiet.every((each) => dead.includes(each) || hasNoTunnel(each))
     ? "dead"
@@ -138,9 +139,9 @@ export function afterBeats(
     const answer = answers[index];
     return answer === "unasked" ? each : afterBeat(each, answer, isWellSomewhere);
   });
-  // While all was silent, nothing was learnt of one family.
   const isBack = heard.every(isQuiet) && !after.every(isQuiet);
-  return isBack ? after.map((each) => ({ ...each, silences: 0 })) : after;
+  // While all was silent, nothing was learnt of one family, and its tunnels may be gone since.
+  return isBack ? after.map((each) => (hasNoTunnel(each) ? { ...each, silences: 0 } : each)) : after;
 }
 
 /** @param isWellSomewhere a single answer says little while another address is well */

@@ -46,7 +46,7 @@ imagePullSecrets:
 {{- define "egress-nat.tolerations" -}}
 {{- $startup := list -}}
 {{- with .Values.nodeAgent.startupTaint }}{{ $startup = list (dict "key" . "operator" "Exists") }}{{ end -}}
-{{- toYaml (concat .Values.operator.tolerations $startup | default list) -}}
+{{- toYaml (concat (.Values.operator.tolerations | default list) $startup | default list) -}}
 {{- end }}
 
 {{- /* For containers that need nothing but a CPU and the network. */ -}}
