@@ -74,7 +74,7 @@ describe("the quick start", () => {
   test("installs the chart, on k3s", async () => {
     const command = installation("k3s");
     manifest = await type(command.replace("helm install", "helm install --dry-run=server"));
-    expect(manifest).toContain("path: /var/lib/rancher/k3s/agent/etc/cni/net.d");
+    expect(manifest).toContain(`path: "/var/lib/rancher/k3s/agent/etc/cni/net.d"`);
     expect(manifest).toContain('value: "10.43.0.0/16"');
   });
 

@@ -42,7 +42,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{- /* Of pods of the operator's image: no agent takes the startup taint off a node before the operator serves. */ -}}
+{{- /* Of the operator: no agent takes the startup taint off a node before it serves. */ -}}
 {{- define "egress-nat.tolerations" -}}
 {{- $startup := list -}}
 {{- with .Values.nodeAgent.startupTaint }}{{ $startup = list (dict "key" . "operator" "Exists") }}{{ end -}}
