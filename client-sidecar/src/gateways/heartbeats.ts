@@ -11,7 +11,6 @@ import {
   type Beat,
   HEARD_OF_NOTHING_BAD,
   type Heard,
-  isWell,
   type Pulse,
   probeAgainMs,
   pulsesOf,
@@ -127,14 +126,7 @@ export class Heartbeats {
       const question = { probesUplink: known.has(address), timeoutMs: BEAT_MS };
       return [address, await this.#options.beat(address, question)] as const;
     };
-    const answers = new Map(await Promise.all([...asked].map(beat)));
-    for (const { addresses } of gateways) {
-      if (!addresses.map(this.#of).every(isWell)) continue;
-      // One speaks for all.
-      const answer = addresses.flatMap((address) => (asked.has(address) ? [answers.get(address)] : []))[0];
-      for (const address of addresses) if (!answers.has(address)) answers.set(address, answer);
-    }
-    return answers;
+    return new Map(await Promise.all([...asked].map(beat)));
   }
 
   #learn(gateways: readonly WatchedGateway[], answers: ReadonlyMap<string, Beat>): void {

@@ -113,7 +113,7 @@ export function probeAgainMs(heard: Heard, others: readonly Heard[]): number | u
   return isNews || isInDoubt ? PROBE_AGAIN.urgent : PROBE_AGAIN.usual;
 }
 
-export function isWell({ answer, misses }: Heard): boolean {
+function isWell({ answer, misses }: Heard): boolean {
   return answer !== undefined && misses === 0;
 }
 
@@ -134,9 +134,11 @@ export function afterBeats(
   heard: readonly Heard[],
   answers: readonly (Beat | "unasked")[],
 ): readonly Heard[] {
+  // While they take turns, one speaks for all.
+  const spoken = heard.every(isWell) ? answers.find((answer) => answer !== "unasked") : "unasked";
   const isWellSomewhere = heard.some(isWell);
   const after = heard.map((each, index) => {
-    const answer = answers[index];
+    const answer = answers[index] === "unasked" ? spoken : answers[index];
     return answer === "unasked" ? each : afterBeat(each, answer, isWellSomewhere);
   });
   const isBack = heard.every(isQuiet) && !after.every(isQuiet);
