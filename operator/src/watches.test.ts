@@ -23,6 +23,8 @@ const SLICE = SliceHead.parse({
   ...{ metadata: head("nat.n1", { namespace: "internet", labels }), nodeName: "n1", clients: [] },
 });
 const NODE = NodeHead.parse({ metadata: head("n1") });
+const ready = (status: string) =>
+  NodeHead.parse({ metadata: head("n1"), status: { conditions: [{ type: "Ready", status }] } });
 const BOUNDED = anEgress(
   { allowedNamespaces: { matchLabels: { egress: "yes" } } },
   { metadata: { name: "bounded" }, status: { allowedNamespaces: [] } },
@@ -133,8 +135,6 @@ describe("what the operator watches", () => {
   });
 
   test("what a node has reported is told anew when nobody hears of the node any more", () => {
-    const ready = (status: string) =>
-      NodeHead.parse({ metadata: head("n1"), status: { conditions: [{ type: "Ready", status }] } });
     const report = { gateway: "nat-1", state: "Suspect", since: "2026-01-02T03:04:05Z" } as const;
     caches.slices.store.put({ ...SLICE, suspects: [report] });
     caches.nodes.store.put(ready("True"));
@@ -146,8 +146,6 @@ describe("what the operator watches", () => {
   });
 
   test("gateways of a node are told anew when nobody hears of it any more", () => {
-    const ready = (status: string) =>
-      NodeHead.parse({ metadata: head("n1"), status: { conditions: [{ type: "Ready", status }] } });
     const endpointSlice = EndpointSlice.parse({
       metadata: head("nat-v4", { namespace: "internet", labels }),
       endpoints: [{ addresses: ["10.244.1.7"], nodeName: "n1" }],

@@ -47,8 +47,7 @@ export function watchCaches(controllers: Controllers<Pick<Controller, "watch">>,
   egress.watch(egresses, specChanged);
   egress.watch(slices, ({ object }) => egressKeys(object), CLIENTS_AFTER_MS);
   egress.watch(slices, reportsChanged);
-  egress.watch(nodes, (change) => reportsOfSilentNode(change, slicesBy(BY_NODE)));
-  egress.watch(nodes, (change) => gatewaysOfSilentNode(change, endpointSlicesOf));
+  egress.watch(nodes, (change) => egressesOfSilentNode(change, slicesBy(BY_NODE), endpointSlicesOf));
   egress.watch(endpointSlices, ({ object }) => egressKeys(object));
   egress.watch(namespaces, (change) => toldOtherwise(change, egresses.store.list()));
   // Some gateways may be outside.
@@ -78,24 +77,19 @@ function reportsChanged({ type, object, previous }: Change<SliceHead>): readonly
   return isDeepStrictEqual(object.suspects, others) ? [] : egressKeys(object);
 }
 
-/** What a node has reported counts while it is heard of. */
-function reportsOfSilentNode(
+/**
+ * What a node has reported counts while it is heard of. A gateway of it that drains is lost with it, and its EndpointSlice
+ * may have said all before.
+ */
+function egressesOfSilentNode(
   { object, previous }: Change<NodeHead>,
   slicesOf: (node: string) => readonly SliceHead[],
-): readonly string[] {
-  if (object.isSilent === previous?.isSilent) return [];
-  return slicesOf(object.metadata.name).flatMap((slice) =>
-    slice.suspects.length > 0 ? egressKeys(slice) : [],
-  );
-}
-
-/** One that drains is lost with its node, and its EndpointSlice may have said all before. */
-function gatewaysOfSilentNode(
-  { object, previous }: Change<NodeHead>,
   endpointSlicesOf: (node: string) => readonly EndpointSlice[],
 ): readonly string[] {
   if (object.isSilent === previous?.isSilent) return [];
-  return endpointSlicesOf(object.metadata.name).flatMap(egressKeys);
+  const { name } = object.metadata;
+  const reporting = slicesOf(name).filter(({ suspects }) => suspects.length > 0);
+  return [...reporting, ...endpointSlicesOf(name)].flatMap(egressKeys);
 }
 
 /** Egresses whose status does not say what a namespace is to them now. */
