@@ -1,6 +1,6 @@
 /** What the CNI plugin asks of the agent. */
 
-import { abortable } from "@egress-nat/kube";
+import { abortable, Deadline } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { Adder } from "../client/adder.ts";
 import { checkClient } from "../client/check.ts";
@@ -101,8 +101,8 @@ export class RequestHandler {
   }
 
   async #awaitStart(signal: AbortSignal): Promise<void> {
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(START_PATIENCE_MS)]);
-    await abortable(this.#options.started, patience).catch(() => {
+    using patience = new Deadline(START_PATIENCE_MS, signal);
+    await abortable(this.#options.started, patience.signal).catch(() => {
       throw new CniError(
         CniErrorCode.tryAgainLater,
         "the node agent has not read the state of the cluster yet",

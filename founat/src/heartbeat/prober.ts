@@ -32,12 +32,11 @@ export class HeartbeatProber {
     address: string,
     port: number,
     keys: Iterable<string>,
-    { timeoutMs, signal }: ProbeOptions,
+    options: ProbeOptions,
   ): Promise<Map<string, string> | undefined> {
     const socket = await this.#socket(familyOf(address) === "ipv6" ? "udp6" : "udp4");
-    const deadline = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
     const responses = await Promise.all(
-      groupKeys(keys).map((group) => this.#ask(socket, address, port, group, deadline)),
+      groupKeys(keys).map((group) => this.#ask(socket, address, port, group, options)),
     );
     const values = new Map<string, string>();
     for (const response of responses) {
@@ -58,19 +57,22 @@ export class HeartbeatProber {
     address: string,
     port: number,
     keys: readonly string[],
-    deadline: AbortSignal,
+    { timeoutMs, signal }: ProbeOptions,
   ): Promise<Response | undefined> {
     const nonce = randomBytes(NONCE_BYTES);
     const id = nonce.toString("hex");
     return new Promise((resolve) => {
+      if (signal?.aborted) return resolve(undefined);
       const settle = (response: Response | undefined) => {
         this.#pending.delete(id);
-        deadline.removeEventListener("abort", onAbort);
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onEnd);
         resolve(response);
       };
-      const onAbort = () => this.#whenAllIsRead(() => settle(undefined));
-      if (deadline.aborted) return resolve(undefined);
-      deadline.addEventListener("abort", onAbort);
+      const onEnd = () => this.#whenAllIsRead(() => settle(undefined));
+      // Not AbortSignal.any(): asked many times a second, it makes the young generation grow by tens of megabytes.
+      const timer = setTimeout(onEnd, timeoutMs);
+      signal?.addEventListener("abort", onEnd);
       this.#pending.set(id, settle);
       // What cannot be sent (no route, refused) is not answered either: the deadline decides.
       socket.send(encodeRequest({ nonce, keys }), port, address, () => undefined);

@@ -2,6 +2,7 @@
 
 import { get, type IncomingMessage } from "node:http";
 import { HEALTH_PORTS, OPERATOR } from "@egress-nat/crds";
+import { Deadline } from "@egress-nat/kube";
 
 const TIMEOUT_MS = 2_000;
 const MAX_ANSWER_BYTES = 1024;
@@ -22,9 +23,9 @@ export async function askWhyNotReady(
   signal: AbortSignal,
   port: number = HEALTH_PORTS.egressPod,
 ): Promise<string | undefined> {
-  const timeout = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  using deadline = new Deadline(TIMEOUT_MS, signal);
   try {
-    return reasonIn(await answerOf(address, port, timeout));
+    return reasonIn(await answerOf(address, port, deadline.signal));
   } catch {
     // Of a gateway that does not answer nothing is known but that it is not ready.
     return undefined;
