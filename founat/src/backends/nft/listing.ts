@@ -3,26 +3,35 @@ import { type NftTableState, parseTable } from "./state.ts";
 import { type NftTable, renderTable } from "./table.ts";
 import type { OwnTransactions } from "./transactions.ts";
 
-/** By what nft read. All clients of a node have the same few. */
+/** By what nft read, of which the clients of a node share most. Who was asked last is the last. */
 const listings = new Map<string, NftTableState>();
+
+/** A node has fewer clients; with each gateway that comes or goes they ask for other ones. About 30 kB each. */
+const MAX_LISTINGS = 256;
 
 /**
  * How nft lists `table` without its elements. It prints rules in another spelling than it reads, and in another one in
- * each version; so it is asked itself, in an empty network namespace, once for each text.
+ * each version; so it is asked itself, in an empty network namespace, once for each text of the last {@link MAX_LISTINGS}.
  *
  * @throws FounatError `kernel-command-failed`, also where no namespace can be made (that takes CAP_SYS_ADMIN)
  */
 export async function tableListing(table: NftTable, kernel: Kernel): Promise<NftTableState | undefined> {
   const text = renderTable(withoutElements(table));
-  const known = listings.get(text);
-  if (known !== undefined) return known;
+  const listing = listings.get(text) ?? (await askedAside(text, table.name, kernel));
+  if (listing === undefined) return undefined;
+  listings.delete(text);
+  listings.set(text, listing);
+  const [oldest] = listings.keys();
+  if (oldest !== undefined && listings.size > MAX_LISTINGS) listings.delete(oldest);
+  return listing;
+}
+
+async function askedAside(text: string, name: string, kernel: Kernel): Promise<NftTableState | undefined> {
   const [, output] = await kernel.runAside([
     { file: "nft", args: ["-f", "-"], input: text },
-    { file: "nft", args: ["-j", "list", "table", "inet", table.name] },
+    { file: "nft", args: ["-j", "list", "table", "inet", name] },
   ]);
-  const listing = parseTable(output ?? "");
-  if (listing !== undefined) listings.set(text, listing);
-  return listing;
+  return parseTable(output ?? "");
 }
 
 /** To its caller a question, which leaves nothing: one step, because the steps of a read have no order. */
