@@ -62,6 +62,8 @@ const program = new Command("npm run chaos --")
     const measurement = await measure(names, options);
     console.log(options.json ? JSON.stringify(measurement, undefined, 2) : formatMeasurement(measurement));
     if (!isAllKept(measurement)) process.exitCode = 1;
+    // A scenario that was broken off may still wait for what does not come any more.
+    process.exit();
   });
 
 function positiveNumber(text: string): number {
