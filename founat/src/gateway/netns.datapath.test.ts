@@ -179,6 +179,19 @@ test("a prepared one keeps the route that its router told first, for good, and b
   expect(await believedLies("gateway")).toEqual([]);
 });
 
+test("neighbours hear of it that its addresses were somebody else's, before they send there", async () => {
+  const [own4, own6] = [addressOf("gateway", "ipv4"), addressOf("gateway", "ipv6")];
+  await inside(
+    "client",
+    `for a in ${own4} ${own6}; do ip neigh replace $a lladdr 02:00:00:00:00:99 dev eth0 nud stale; done`,
+  );
+  await prepareGatewayNetns(kernelOf("gateway"));
+  const mac = /link.ether (\S+)/.exec(await inside("gateway", "ip link show dev eth0"))?.[1];
+  for (const own of [own4, own6]) {
+    await expect.poll(() => inside("client", `ip neigh show ${own}`), SOON).toContain(` lladdr ${mac} `);
+  }
+});
+
 test("the gateway uses the addresses that it was told, and no other that its interface has", async () => {
   await inside(
     "gateway",

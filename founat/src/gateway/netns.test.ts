@@ -16,6 +16,8 @@ const LATER_ROUTE = { ...ADVERTISED_ROUTE, gateway: "fe80::bad" };
 interface Network {
   readonly addresses: readonly object[];
   readonly routes: readonly object[];
+  /** Of its link, in addition. */
+  readonly link?: object;
 }
 
 /**
@@ -32,8 +34,8 @@ async function preparation(network: Network, later = network): Promise<readonly 
       return [];
     },
     read: async () => {
-      const { addresses, routes } = networks.shift() ?? later;
-      const links = [{ ifname: "eth0", mtu: 1500, group: "0", addr_info: addresses }];
+      const { addresses, routes, link } = networks.shift() ?? later;
+      const links = [{ ifname: "eth0", mtu: 1500, group: "0", addr_info: addresses, ...link }];
       return [`${JSON.stringify(links)}\n${JSON.stringify(routes)}\n`];
     },
     readSysctls: async (paths) =>
@@ -92,4 +94,15 @@ test("beside what the runtime made nothing stays of what routers have told, by t
       "address del 2001:db8:bad::4/64 dev eth0",
     ),
   ]);
+});
+
+test("its hardware address is set anew where the link has one, because the kernel tells neighbours then", async () => {
+  const network = { addresses: [GIVEN], routes: [GIVEN_ROUTE] };
+  const ether = { link_type: "[1]", address: "02:00:00:00:00:04" };
+  const set = {
+    ...{ file: "ip", args: ["link", "set", "dev", "eth0", "address", "02:00:00:00:00:04"] },
+    mayFail: true,
+  };
+  expect(await preparation({ ...network, link: ether })).toEqual([DEAF, set]);
+  expect(await preparation({ ...network, link: { link_type: "[65534]" } })).toEqual([DEAF]);
 });

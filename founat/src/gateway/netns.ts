@@ -1,15 +1,17 @@
 import { ipBatch } from "../iproute/batch.ts";
 import { givenAddresses, settledLines } from "../iproute/learned.ts";
 import { parseNetworkState, READ_LINKS_AND_ROUTES } from "../iproute/parse.ts";
-import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
+import { type LinkState, MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
 import type { Kernel } from "../kernel/kernel.ts";
-import { disbeliefOf, FORWARDING, sysctlStep } from "./sysctls.ts";
+import type { Command } from "../kernel/step.ts";
+import { announcing, disbeliefOf, FORWARDING, sysctlStep } from "./sysctls.ts";
 
 /**
  * Sets the sysctls that a gateway needs, and decides what it believes of its network: the addresses and the default route
  * that whoever attached it has given to it, and what routers have advertised only where there is nothing else. Sysctls
  * act in its network namespace only; in a container /proc/sys is read-only, so somebody outside calls this (see
- * {@link KernelOptions.sysctlRoot}), before the gateway's program starts.
+ * {@link KernelOptions.sysctlRoot}), before the gateway's program starts. It tells neighbours that the gateway's addresses are
+ * there now, because they may know somebody else by them.
  *
  * @param kernel the gateway's network namespace
  * @throws FounatError `kernel-command-failed`, `unexpected-output`
@@ -18,7 +20,10 @@ export async function prepareGatewayNetns(kernel: Kernel): Promise<void> {
   const before = await readNetwork(kernel);
   const waiting = linksThatWait(before);
   const disbelief = disbeliefOf(before.links, waiting);
-  const actual = await kernel.readSysctls([...Object.keys(disbelief), ...Object.keys(FORWARDING)]);
+  const announced = before.links.filter((link) => givenAddresses(link).length > 0);
+  const announcement = Object.assign({}, ...announced.map(({ name }) => announcing(name)));
+  const sysctls = { ...disbelief, ...FORWARDING, ...announcement };
+  const actual = await kernel.readSysctls(Object.keys(sysctls));
   await kernel.run(sysctlStep(disbelief, actual));
   // Not before: until then routers go on to tell.
   const network = await readNetwork(kernel);
@@ -26,8 +31,18 @@ export async function prepareGatewayNetns(kernel: Kernel): Promise<void> {
   await kernel.run([
     ...ipBatch(["-6"], settledLines(deaf, network)),
     // With forwarding on, the kernel drops the default routes that it has from routers.
-    ...sysctlStep(FORWARDING, actual),
+    ...sysctlStep({ ...FORWARDING, ...announcement }, actual),
+    ...announced.flatMap(announcementOf),
   ]);
+}
+
+/**
+ * A neighbour that has known another pod by an address sends there for up to eight seconds before it asks again (RFC 4861
+ * section 7.3.3, which Linux follows for ARP as well). Not every kind of link may be given an address.
+ */
+function announcementOf({ name, hardwareAddress }: LinkState): Command[] {
+  if (hardwareAddress === undefined) return [];
+  return [{ file: "ip", args: ["link", "set", "dev", name, "address", hardwareAddress], mayFail: true }];
 }
 
 async function readNetwork(kernel: Kernel): Promise<NetworkState> {

@@ -34,6 +34,11 @@ const DISBELIEF: Readonly<Record<string, string>> = {
   "ipv6/conf/%/accept_ra": "0",
 };
 
+/** By these a link that is given its hardware address tells neighbours that its addresses are there. */
+export function announcing(link: string): Record<string, string> {
+  return { [`net/ipv4/conf/${link}/arp_notify`]: "1", [`net/ipv6/conf/${link}/ndisc_notify`]: "1" };
+}
+
 /** @param waiting links, by name, on which routers are still to tell something */
 export function disbeliefOf(links: readonly LinkState[], waiting: readonly string[]): Record<string, string> {
   const names = ["all", "default", ...links.map(({ name }) => name)];

@@ -27,6 +27,9 @@ export const READ_LINKS_AND_ROUTES: readonly Step[] = batch("ip", ARGS, LINKS_AN
 
 const GLOBAL_SCOPE = "0";
 
+/** ARPHRD_ETHER (linux/if_arp.h), as `ip -N` spells it. */
+const ETHERNET = "[1]";
+
 const LinkAddress = z.object({
   family: z.string(),
   local: z.string().optional(),
@@ -42,6 +45,8 @@ type LinkAddress = z.infer<typeof LinkAddress>;
 
 const Link = z.object({
   ifname: z.string(),
+  link_type: z.string().optional(),
+  address: z.string().optional(),
   flags: z.array(z.string()).default([]),
   mtu: z.number(),
   group: z.coerce.number(),
@@ -157,6 +162,7 @@ function linkState(link: z.infer<typeof Link>): LinkState {
     up: link.flags.includes("UP"),
     mtu: link.mtu,
     group: link.group,
+    ...(link.link_type === ETHERNET && link.address !== undefined && { hardwareAddress: link.address }),
     ...tunnelState(link.linkinfo),
     hasIpv4Address: link.addr_info.some(({ family }) => family === "inet"),
     addresses: link.addr_info.flatMap(addressState),

@@ -9,6 +9,8 @@ export interface LinkState {
   readonly up: boolean;
   readonly mtu: number;
   readonly group: number;
+  /** Of Ethernet and what behaves like it. */
+  readonly hardwareAddress?: string;
   /** Of the tunnels: what `ip link add` was given. */
   readonly tunnel?: {
     readonly kind: string;
