@@ -18,7 +18,8 @@ use strict;
 use warnings;
 ${NETLINK}
 # linux/netfilter/nfnetlink_conntrack.h
-use constant { CT_GET => 1 << 8 | 1, CT_DELETE => 1 << 8 | 2, TUPLE_ORIG => 1, MARK => 8, ID => 12, ZONE => 18 };
+use constant { CT_NEW => 1 << 8, CT_GET => 1 << 8 | 1, CT_DELETE => 1 << 8 | 2 };
+use constant { SOCK_DGRAM => 2, TUPLE_ORIG => 1, MARK => 8, ID => 12, ZONE => 18, MARK_MASK => 21 };
 use constant { TUPLE_IP => 1, TUPLE_PROTO => 2, PROTO_NUM => 1, PROTO_SRC_PORT => 2, PROTO_DST_PORT => 3, IPPROTO_TCP => 6 };
 # A number, because & of two strings is one of their bytes.
 my ($mask, %wanted) = (shift() + 0, map { $_ => 1 } @ARGV);
@@ -45,15 +46,24 @@ sub address {
   return length $bytes == 4 ? join '.', unpack 'C4', $bytes : join ':', map { sprintf '%x', $_ } unpack 'n8', $bytes;
 }
 
-# As ss names it; undefined of anything but a connection.
+# Whether a socket may have it. Containers in the pod have others.
+sub is_own {
+  my ($bytes) = @_;
+  my ($family, $name) = length $bytes == 4 ? (2, pack 'Sx2a4x8', 2, $bytes) : (10, pack 'Sx6a16x4', 10, $bytes);
+  socket my $socket, $family, SOCK_DGRAM, 0 or return;
+  return bind $socket, $name;
+}
+
+# Undefined of anything but a connection.
 sub connection {
   my ($tuple) = @_;
   my ($ip, $proto) = map { attributes($tuple->{$_} // '') } TUPLE_IP, TUPLE_PROTO;
   return if unpack('C', $proto->{+PROTO_NUM} // "\0") != IPPROTO_TCP;
   # Source and destination have the smaller and the larger number, in both families.
-  my ($source, $destination) = map { address($ip->{$_}) } sort { $a <=> $b } keys %$ip;
+  my ($source, $destination) = map { $ip->{$_} } sort { $a <=> $b } keys %$ip;
   my ($from, $to) = map { unpack 'n', $proto->{$_} } PROTO_SRC_PORT, PROTO_DST_PORT;
-  return "( src [$source]:$from and dst [$destination]:$to )";
+  my $socket = sprintf '( src [%s]:%d and dst [%s]:%d )', address($source), $from, address($destination), $to;
+  return { isOwn => scalar is_own($source), socket => $socket };
 }
 
 # What does not fit into one read is no answer: flows that end between two reads would hide others.
@@ -70,7 +80,7 @@ open STDOUT, '>', '/dev/null';
 open STDERR, '>', '/dev/null';
 socket my $socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";
 ask($socket, CT_GET, NLM_F_DUMP, 0, '');
-my (@flows, @connections);
+my (@lost, @over, @sockets);
 DUMP: while (1) {
   defined recv $socket, my $answer, 1 << 17, 0 or last;
   for (my $at = 0; $at + 16 <= length $answer;) {
@@ -80,20 +90,25 @@ DUMP: while (1) {
     $at += ($length + 3) & ~3;
     $wanted{mark_of($bytes) & $mask} or next;
     my $flow = attributes($bytes);
-    push @flows, [$family, join '', map { attribute($_, $flow->{$_}) } TUPLE_ORIG, ZONE, ID];
-    push @connections, connection(attributes($flow->{+TUPLE_ORIG})) // ();
+    my $connection = connection(attributes($flow->{+TUPLE_ORIG}));
+    push @sockets, $connection->{socket} if $connection && $connection->{isOwn};
+    my $known = [$family, join '', map { attribute($_, $flow->{$_}) } TUPLE_ORIG, ZONE, ID];
+    push @{$connection && !$connection->{isOwn} ? \@over : \@lost}, $known;
   }
 }
-while (my @some = splice @connections, 0, ${SOCKETS_AT_ONCE}) {
+my $over = attribute(MARK, pack 'N', $mask) . attribute(MARK_MASK, pack 'N', $mask);
+ask($socket, CT_NEW, 0, $_->[0], $_->[1] . $over) for @over;
+while (my @some = splice @sockets, 0, ${SOCKETS_AT_ONCE}) {
   system 'ss', '-K', '-H', '-t', '-n', join ' or ', @some;
 }
-ask($socket, CT_DELETE, 0, @$_) for @flows;
+ask($socket, CT_DELETE, 0, @$_) for @lost;
 `;
 
 /**
  * Ends the flows of some marks, so that other links may have them: programs are told at once that their connections are
  * over, also those that only wait. Not every kernel lets sockets be closed (CONFIG_INET_DIAG_DESTROY): there the next
- * segment is answered by a reset.
+ * segment is answered by a reset of the destination. The sockets of containers in the pod are not here: their connections
+ * get all bits of the mask, which no gateway has, and the guard answers their next segment by a reset.
  */
 export function endFlows(pins: readonly Pick<Pin, "mark">[]): Command[] {
   const [first] = pins;

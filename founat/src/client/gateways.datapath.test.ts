@@ -1,12 +1,8 @@
-import { FAMILIES, type Family } from "@egress-nat/addresses";
+import { FAMILIES } from "@egress-nat/addresses";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { Gateway } from "../gateway/gateway.ts";
-import { prepareGatewayNetns } from "../gateway/netns.ts";
-import { clientConfig, egress, gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
-import { useClientAndGateway } from "../testing/data-path.ts";
+import { clientConfig, egress, silent } from "../testing/configs.ts";
 import { Interrupted, interruptedKernel } from "../testing/interrupted.ts";
 import {
-  ADDRESSES,
   type AskOptions,
   addressOf,
   ask,
@@ -18,32 +14,31 @@ import {
   refused,
   seenBy,
 } from "../testing/topology.ts";
+import {
+  configured,
+  first,
+  LIVE,
+  leaving,
+  meanwhile,
+  second,
+  service,
+  useTwoGateways,
+  whose,
+} from "../testing/two-gateways.ts";
 import { Client } from "./client.ts";
 import type { ClientConfig, ClientGateway } from "./config.ts";
 
-const { client } = useClientAndGateway();
+const { client, use } = useTwoGateways();
 const protocols = ["tcp", "udp"] as const;
 const ways = FAMILIES.flatMap((family) => protocols.map((protocol) => ({ family, protocol })));
 type Way = (typeof ways)[number];
 
-/** Gateways by where they are; the Service leads to the first. */
-const first: ClientGateway = ADDRESSES.gateway ?? {};
-const second: ClientGateway = ADDRESSES.stranger ?? {};
-const service: ClientGateway = ADDRESSES.service ?? {};
 /** In the pod: the namespace of the neighbour plays it. */
 const CONTAINER = "172.17.0.2";
-const LIVE = { times: 20, pause: 0.1, timeout: 5, lasts: "/tmp/live-flows" };
 /** Those that lead to tunnels. */
 const LOSE_RULES =
   "for pref in 1860 2100 2101; do while ip rule del pref $pref 2>/dev/null; do :; done; done";
-const leaving = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "existing" });
 
-beforeAll(async () => {
-  const other = new Gateway(gatewayConfig(), { kernel: kernelOf("stranger"), logger: silent });
-  await prepareGatewayNetns(kernelOf("stranger"));
-  await other.init();
-  await other.sync([gatewayClient("client")]);
-});
 /** As docker-in-docker does it: a network of the pod's own, translated to its address. */
 beforeAll(() =>
   inside(
@@ -68,15 +63,6 @@ beforeEach(async () => {
   await forgetLeaks();
 });
 
-function use(...gateways: readonly ClientGateway[]) {
-  return client.apply(configured(...gateways));
-}
-
-function configured(...gateways: readonly ClientGateway[]): ClientConfig {
-  const peers = [first, second, service].flatMap(({ ipv4 = "", ipv6 = "" }) => [ipv4, ipv6]);
-  return clientConfig(egress({ gateways, peers }));
-}
-
 /** The gateways that a new flow of each kind leaves by. */
 function newFlows(): Promise<string[]> {
   return Promise.all(
@@ -84,12 +70,6 @@ function newFlows(): Promise<string[]> {
       whose(family, await ask("client", protocol, addressOf("internet", family))),
     ),
   );
-}
-
-function whose(family: Family, answer: string): string {
-  const [source = ""] = answer.split(" ");
-  const role = ["gateway", "stranger"].find((each) => addressOf(each, family) === source);
-  return role === undefined ? answer : role === "gateway" ? "first" : "second";
 }
 
 /** Flows of each kind that go on while something is done: the gateways, or errors, that each has met. */
@@ -106,18 +86,6 @@ async function liveFlows(work: () => Promise<unknown>): Promise<{ way: Way; met:
       await work();
     },
   );
-}
-
-/** Talks by {@link LIVE} for as long as something is done, and a while longer. */
-async function meanwhile<T>(talk: () => Promise<T>, work: () => Promise<unknown>): Promise<T> {
-  await inside("client", `touch ${LIVE.lasts}`);
-  const talking = talk();
-  try {
-    await work();
-  } finally {
-    await inside("client", `rm ${LIVE.lasts}`);
-  }
-  return talking;
 }
 
 /** Waits until each of the flows has been answered. */
@@ -289,6 +257,25 @@ test("flows of containers in the pod stay as well, and are ended with their gate
   for (let round = 0; round < 16; round += 1) met.add(await newFlow());
   expect(met).toEqual(new Set(["first", "second"]));
   expect(await leaks()).toBe(0);
+});
+
+test("those of containers are over as well while they wait, whoever answers the rest of them", async () => {
+  const [source, destination] = [addressOf("stranger", "ipv4"), addressOf("internet", "ipv4")];
+  // A connection that is not known here, as behind a firewall.
+  await inside(
+    "internet",
+    `nft 'add table ip quiet; add chain ip quiet i { type filter hook input priority 0; }
+     add rule ip quiet i ip saddr ${source} tcp flags & syn == 0 drop'`,
+  );
+  try {
+    const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
+    const talk = ask("neighbour", "tcp", destination, { times: 2, pause: 8, timeout: 5 });
+    await begunBy(CONTAINER);
+    await client.steer(configured(second), known);
+    expect((await talk).split("\n").at(-1)).toBe("ECONNRESET");
+  } finally {
+    await inside("internet", "nft delete table ip quiet");
+  }
 });
 
 test("where one gateway is left no packet is marked any more, flows stay, and refusals count on", async () => {

@@ -19,23 +19,27 @@ export interface Routing {
 const REMOVAL_ORDER = ["unicast", "unreachable", "throw", "local"];
 
 /**
- * The lines for `ip -batch` that make one family's rules, and its routes in `tables`, the wanted ones. New before old,
- * and what keeps packets away from the tunnels before what sends them there.
+ * Lines for `ip -batch`, of one family.
  *
+ * @param tables whose routes are to be the wanted ones
  * @param replacedLinks links whose routes the kernel has dropped by then
  */
-export function routingLines(
+type RoutingLines = (
   family: Family,
   wanted: Routing,
   state: NetworkState,
   tables: readonly number[],
   replacedLinks: ReadonlySet<string>,
-): string[] {
-  return [
-    ...routingAdditions(family, wanted, state, replacedLinks),
-    ...routingRemovals(family, wanted, state, tables, replacedLinks),
-  ];
-}
+) => string[];
+
+/**
+ * What makes the rules, and the routes, the wanted ones. New before old, and what keeps packets away from the tunnels
+ * before what sends them there.
+ */
+export const routingLines: RoutingLines = (family, wanted, state, tables, replacedLinks) => [
+  ...routingAdditions(family, wanted, state, replacedLinks),
+  ...routingRemovals(family, wanted, state, tables, replacedLinks),
+];
 
 /** The first part of {@link routingLines}. */
 export function routingAdditions(
@@ -53,13 +57,7 @@ export function routingAdditions(
 }
 
 /** The second part of {@link routingLines}. */
-export function routingRemovals(
-  family: Family,
-  wanted: Routing,
-  state: NetworkState,
-  tables: readonly number[],
-  replacedLinks: ReadonlySet<string>,
-): string[] {
+export const routingRemovals: RoutingLines = (family, wanted, state, tables, replacedLinks) => {
   const { bypassRules, routes, rules } = ofFamily(family, wanted);
   const isOfFamily = (item: { readonly family: Family }) => item.family === family;
   const oldRules = staleRules([...bypassRules, ...rules], state).filter(isOfFamily);
@@ -70,7 +68,7 @@ export function routingRemovals(
       .sort((a, b) => REMOVAL_ORDER.indexOf(a.type) - REMOVAL_ORDER.indexOf(b.type))
       .map(deleteRouteCommand),
   ];
-}
+};
 
 function ofFamily(family: Family, { bypassRules, routes, rules }: Routing): Routing {
   const isOfFamily = (item: { readonly family: Family }) => item.family === family;

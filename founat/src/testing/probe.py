@@ -15,7 +15,7 @@ import threading
 import time
 
 CLONE_NEWNET = 0x40000000
-SO_BINDTODEVICE = 25
+SO_BINDTODEVICE, SO_MARK = 25, 36
 SIOCETHTOOL, ETHTOOL_STXCSUM = 0x8946, 0x17
 SIOCGIFHWADDR = 0x8927
 IP_TOS, IP_MTU_DISCOVER, IP_TRANSPARENT, IPV6_RTHDR, IPV6_TCLASS, IPV6_FREEBIND = 1, 10, 19, 57, 67, 78
@@ -146,7 +146,7 @@ def bind(s, address, source, source_port, privileged):
 
 def ask(
     protocol, address, port=9000, device=None, tos=None, size=0, timeout=20, times=1, pause=0,
-    source=None, source_port=0, transparent=False, route=None, lasts=None, towards=None,
+    source=None, source_port=0, transparent=False, route=None, lasts=None, towards=None, mark=None,
 ):
     """Sends something to a server, also all the time that a file is there; its answers, or the name of the error."""
     lines = []
@@ -155,6 +155,8 @@ def ask(
     try:
         if device:
             s.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, device.encode())
+        if mark:
+            s.setsockopt(socket.SOL_SOCKET, SO_MARK, mark)
         if towards:
             index = struct.pack("!I", socket.if_nametoindex(towards))
             s.setsockopt(socket.IPPROTO_IP, IP_UNICAST_IF, index)

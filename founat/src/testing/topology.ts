@@ -197,6 +197,8 @@ export interface AskOptions {
   /** A device that the first route leads to, and a second one need not (IP_UNICAST_IF, which takes no privilege). */
   readonly towards?: string;
   readonly tos?: number;
+  /** Of its packets (SO_MARK, which takes a privilege). */
+  readonly mark?: number;
   /** Bytes of payload. */
   readonly size?: number;
   /** Seconds. */

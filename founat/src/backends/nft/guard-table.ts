@@ -29,6 +29,7 @@ export function guardTable(policy: ClientPolicy): NftTable {
       [
         refusals(policy.replies),
         ways(policy),
+        intoTunnels(policy),
         departures(policy),
         rerouted(policy),
         openings(),
@@ -82,17 +83,10 @@ function refusals({ mask, value }: Mark): string {
 /** Either group, at less cost than a set of both: they differ in the last bit. */
 const ANY_LINK = `& 0xfffffffe == ${LINK_GROUP.peer}`;
 
-// Outer packets by address and port together: a port alone would let anything out to it. Replies not by `ct direction
-// original ... reject`: a packet that conntrack finds invalid has no direction.
-function departures({ port, oneWay, replies: { mask } }: ClientPolicy): string {
-  const [mark, none] = [`mark & ${hex(mask)}`, "0x0"];
-  const settled = oneWay ? `ct ${mark} vmap @kept` : `oifname . ct ${mark} vmap @pinned`;
+function intoTunnels({ oneWay, replies: { mask } }: ClientPolicy): string {
+  const mark = `ct mark & ${hex(mask)}`;
   // With one way only, a link that is not the flow's own leads to no gateway.
-  const elsewhere = oneWay ? "" : `ct ${mark} vmap @kept`;
-  const foreign = perFamily(
-    (ip, v) =>
-      `ct state new ${ip} saddr @originating${v} fib saddr type != local socket transparent 0 ${counted("rejected")} drop`,
-  );
+  const elsewhere = oneWay ? "" : `${mark} vmap @kept`;
   return `
     # Where the routes lead into a tunnel, or a socket is bound to one.
     chain tunnel_output {
@@ -103,9 +97,9 @@ function departures({ port, oneWay, replies: { mask } }: ClientPolicy): string {
       # to the gateway that the flow began with
       ${elsewhere}
       # from an address of somebody else, who would get the error and what it quotes
-      ct ${mark} != ${none} fib saddr type != local ${counted("rejected")} drop
+      ${mark} != 0x0 fib saddr type != local ${counted("rejected")} drop
       # of a gateway that is gone
-      ct ${mark} != ${none} goto over
+      ${mark} != 0x0 goto over
       # probes, each through the tunnel that it is for
       ${perFamily((ip, _, family) => `oifgroup ${LINK_GROUP.peer} ${ip} daddr ${PROBE_PREFIXES[family]} accept`)}
       # a flow begins
@@ -123,7 +117,19 @@ function departures({ port, oneWay, replies: { mask } }: ClientPolicy): string {
       # anything else
       ct mark set ct mark and ${hex(~mask >>> 0)} ${counted("rejected")} reject with icmpx type host-unreachable
     }
+  `;
+}
 
+// Outer packets by address and port together: a port alone would let anything out to it. Replies not by `ct direction
+// original ... reject`: a packet that conntrack finds invalid has no direction.
+function departures({ port, oneWay, replies: { mask } }: ClientPolicy): string {
+  const mark = `ct mark & ${hex(mask)}`;
+  const settled = oneWay ? `${mark} vmap @kept` : `oifname . ${mark} vmap @pinned`;
+  const foreign = perFamily(
+    (ip, v) =>
+      `ct state new ${ip} saddr @originating${v} fib saddr type != local socket transparent 0 ${counted("rejected")} drop`,
+  );
+  return `
     # Another host's address takes no privilege in IPv6 (IPV6_FREEBIND): a program could make up the other side of an
     # inbound flow, and answer it around the tunnel. Proxies that keep their clients' addresses have IP_TRANSPARENT.
     chain loopback {
