@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Controller, type Reconciler } from "./controller.ts";
@@ -43,6 +44,10 @@ function loggerTo(to: Record<string, unknown>[], bound: object): ParentLogger {
 
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 4; turn += 1) await nextTurn();
+}
+
+function bed(name: string): ConfigMap {
+  return { metadata: { name, namespace: "g", uid: name, resourceVersion: "1" }, data: {} };
 }
 
 async function run<S>(reconciler: Reconciler<S>): Promise<void> {
@@ -121,11 +126,47 @@ test("changes of a cache are reasons to reconcile, those of a kind that comes in
       return done;
     },
   });
-  for (const name of ["a", "b"])
-    store.put({ metadata: { name, namespace: "g", uid: name, resourceVersion: "1" }, data: {} });
+  for (const name of ["a", "b"]) store.put(bed(name));
   await settle();
   expect(looked).toEqual(["g/a", "g/b"]);
   clock.advance(1_000);
   await settle();
   expect(looked).toEqual(["g/a", "g/b", "all"]);
+});
+
+test("changes of a cache are reasons to reconcile only from the beginning of a run to its end", async () => {
+  const store = new Store<ConfigMap>();
+  const looked: string[] = [];
+  controller.watch(store, ({ key }) => [key]);
+  controller.watch(store, () => ["all"], 1_000);
+  store.put(bed("before"));
+  clock.advance(1_000);
+  expect(controller.depth).toBe(0);
+  await run({
+    gather: (key) => key,
+    reconcile: async (key, { signal }) => {
+      looked.push(key);
+      await once(signal, "abort");
+      return done;
+    },
+  });
+  for (const name of ["active", "waiting"]) store.put(bed(name));
+  expect(controller.depth).toBe(1);
+  stop.abort();
+  store.put(bed("ending"));
+  await running;
+  store.put(bed("after"));
+  clock.advance(1_000);
+  expect(controller.depth).toBe(0);
+  stop = new AbortController();
+  await run({
+    gather: (key) => key,
+    reconcile: async (key) => {
+      looked.push(key);
+      return done;
+    },
+  });
+  store.put(bed("later"));
+  await settle();
+  expect(looked).toEqual(["g/active", "g/later"]);
 });

@@ -31,6 +31,8 @@ export class Controller {
   readonly name: string;
   readonly #logger: ParentLogger;
   readonly #queue: WorkQueue;
+  /** What begins to follow each cache that is watched, and returns what ends it. */
+  readonly #watches: (() => () => void)[] = [];
 
   constructor({ name, logger, ...queue }: ControllerOptions) {
     this.name = name;
@@ -55,7 +57,7 @@ export class Controller {
   }
 
   /**
-   * Makes each change of a cache's objects a reason to reconcile.
+   * Makes each change of a cache's objects a reason to reconcile, while this runs: who does not lead would only gather keys.
    *
    * @param keysOf what is to be reconciled because of a change
    * @param afterMs how long to wait, because more such changes may come; not at all if it is absent
@@ -65,16 +67,22 @@ export class Controller {
     keysOf: (change: Change<T>) => Iterable<string>,
     afterMs?: number,
   ): void {
-    cache.onChange((change) => {
-      for (const key of keysOf(change)) {
-        if (afterMs === undefined) this.#queue.add(key);
-        else this.#queue.addAfter(key, afterMs);
-      }
-    });
+    this.#watches.push(() =>
+      cache.onChange((change) => {
+        for (const key of keysOf(change)) {
+          if (afterMs === undefined) this.#queue.add(key);
+          else this.#queue.addAfter(key, afterMs);
+        }
+      }),
+    );
   }
 
-  /** Reconciles until the signal is aborted, and then ends when what was begun has ended. */
+  /**
+   * Reconciles until the signal is aborted, and then ends when what was begun has ended. What there is already has to be
+   * added in the same turn.
+   */
   run<S>({ gather, reconcile }: Reconciler<S>, signal: AbortSignal): Promise<void> {
+    for (const follow of this.#watches) signal.addEventListener("abort", follow(), { once: true });
     return this.#queue.run((key, stop, reconcileId) => {
       const logger = this.#logger.child({ [this.name]: key, reconcileId });
       return reconcile(gather(key), { key, logger, signal: stop });

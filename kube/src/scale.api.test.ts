@@ -1,6 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
 import { createTransport } from "./https-transport.ts";
 import { loadCredentials } from "./load-credentials.ts";
@@ -9,6 +7,7 @@ import { CONFIG_MAP_RESOURCE, type KubeObject } from "./resource.ts";
 import { Store } from "./store.ts";
 import { ConfigMap } from "./testing/config-maps.ts";
 import { Etcd } from "./testing/etcd.ts";
+import { heapInUse } from "./testing/heap.ts";
 import { createNamespace } from "./testing/namespace.ts";
 import { silentLogger } from "./testing/silent-logger.ts";
 import type { Transport } from "./transport.ts";
@@ -17,14 +16,6 @@ const OBJECTS = 10_000;
 /** Of each object; the reflectors under test keep none of it. */
 const PAYLOAD = "x".repeat(4_000);
 const MIB = 2 ** 20;
-
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
-function heapInUse(): number {
-  collectGarbage();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
 
 let transport: Transport;
 let namespace: string;

@@ -213,3 +213,21 @@ test("a worker that gives up because it was told to stop has not failed", async 
   await running;
   expect(reports).toEqual([]);
 });
+
+test("a queue that is stopped keeps nothing for another run: neither keys that wait nor failures", async () => {
+  const queue = createQueue();
+  const running = queue.run(worker, stop.signal);
+  queue.add("bad");
+  await failNext();
+  for (const key of ["active", "waiting", "active"]) queue.add(key);
+  stop.abort();
+  await finishNext();
+  await running;
+  expect([queue.depth, queue.delayed]).toEqual([0, 0]);
+  stop = new AbortController();
+  void queue.run(worker, stop.signal);
+  queue.add("bad");
+  expect(log).toEqual(["bad", "active", "bad"]);
+  await failNext();
+  expect(failures.map((failure) => failure.failures)).toEqual([1, 1]);
+});

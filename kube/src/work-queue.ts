@@ -120,7 +120,10 @@ export class WorkQueue {
     this.#appointments.set(key, { dueAt, cancel });
   }
 
-  /** Works until the signal is aborted, and then ends when the work that was begun has ended. */
+  /**
+   * Works until the signal is aborted, and then ends when the work that was begun has ended. Nothing is kept for another
+   * run.
+   */
   async run(worker: Worker, signal: AbortSignal): Promise<void> {
     if (this.#begin) throw new TypeError("the queue is running already");
     const running = new Set<Promise<void>>();
@@ -144,7 +147,7 @@ export class WorkQueue {
     if (!signal.aborted) await once(signal, "abort");
     await Promise.all(running);
     for (const { cancel } of this.#appointments.values()) cancel();
-    this.#appointments.clear();
+    for (const kept of [this.#appointments, this.#waiting, this.#backoffs]) kept.clear();
     this.#begin = undefined;
   }
 

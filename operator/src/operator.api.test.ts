@@ -435,6 +435,17 @@ describe("one operator", () => {
     expect((await play.child("service", "contradicted")).metadata.labels).toHaveProperty("team");
   });
 
+  test("leaves its Service the trafficDistribution that somebody has set", async () => {
+    await play.createEgress("distributed");
+    await expect.poll(() => play.kinds("distributed"), eventually).toEqual(WITHOUT_BUDGET);
+    const trafficDistribution = "PreferSameNode";
+    await play.patch(service, "distributed", { spec: { trafficDistribution } });
+    await play.patchEgress("distributed", { sessionAffinity: "None" });
+    const spec = async () => (await play.child("service", "distributed")).spec;
+    await expect.poll(spec, eventually).toMatchObject({ sessionAffinity: "None" });
+    expect(await spec()).toMatchObject({ trafficDistribution });
+  });
+
   test("leaves an object alone that has the name of a child, and says so", async () => {
     const foreign = {
       metadata: { name: "taken" },

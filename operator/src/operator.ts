@@ -121,7 +121,7 @@ export class EgressOperator extends Operator {
     // It fails for no other reason than that the lead ends before.
     await caches.all.whenSynced(signal).catch(() => undefined);
     if (signal.aborted) return;
-    // A former lead may have ended in the middle of anything.
+    // Nobody has followed what changed since the last lead, and that may have ended in the middle of anything.
     for (const key of caches.egresses.store.keys()) egress.add(key);
     for (const key of caches.slices.store.keys()) slice.add(key);
     clusterRanges.add(CLUSTER_RANGES);

@@ -161,3 +161,27 @@ test("a watch that ends is said to have, is started again, and every client is l
   expect(networks.watched.size).toBe(2);
   expect(looks.map(({ client }) => client).sort()).toEqual(["c0", "c1"]);
 });
+
+test("a client that comes after the watch was down is not taken for a former one with a namespace of that name", async () => {
+  addClients(1);
+  await settle();
+  networks.wipe("/run/netns/c0");
+  await pass(1_000);
+  looks.length = 0;
+  networks.endWatch("perl: not found");
+  clients = [];
+  await pass(2_000);
+  addClients(1);
+  await pass(1_500);
+  expect(looks.map(({ client }) => client)).toEqual(["c0"]);
+});
+
+test("a namespace that cannot be watched is let go of with its client", async () => {
+  networks.gone.add("/run/netns/c0");
+  addClients(1);
+  await settle();
+  expect([...networks.forgotten]).toEqual([]);
+  clients = [];
+  await pass(1_000);
+  expect([...networks.forgotten]).toEqual(["/run/netns/c0"]);
+});

@@ -134,14 +134,11 @@ export class DriftWatch {
 
   #follow(watch: NetnsWatch): void {
     const wanted = this.#clients();
-    for (const netns of this.#lost) if (!wanted.has(netns)) this.#lost.delete(netns);
-    for (const netns of this.#watched) {
-      if (wanted.has(netns)) continue;
-      watch.forget(netns);
-      this.#increases.forget(netns);
-      this.#watched.delete(netns);
-      this.#looks.delete(netns);
-    }
+    this.#increases.keep(wanted);
+    for (const netns of new Set([...this.#watched, ...this.#lost]))
+      if (!wanted.has(netns)) watch.forget(netns);
+    for (const kept of [this.#watched, this.#lost, this.#looks])
+      for (const netns of kept.keys()) if (!wanted.has(netns)) kept.delete(netns);
     for (const netns of wanted) {
       if (this.#watched.has(netns)) continue;
       this.#watched.add(netns);

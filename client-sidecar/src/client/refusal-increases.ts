@@ -24,9 +24,9 @@ export class RefusalIncreases {
     return { rejected: counted.rejected - last.rejected, unheard: counted.unheard - last.unheard };
   }
 
-  /** A client of this name that comes later is another one. */
-  forget(client: string): void {
-    this.#last.delete(client);
-    this.#former.delete(client);
+  /** Forgets all others: a client of such a name that comes later is another one. */
+  keep(clients: ReadonlySet<string>): void {
+    for (const kept of [this.#last, this.#former])
+      for (const client of kept.keys()) if (!clients.has(client)) kept.delete(client);
   }
 }

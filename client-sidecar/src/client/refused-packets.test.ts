@@ -99,6 +99,18 @@ test("a client with a network namespace of a former one's name counts anew", asy
   expect(await counted()).toEqual({ rejected: 21, unheard: 0 });
 });
 
+test("so does one whose former one has ended while the watch was down", async () => {
+  await start();
+  networks.refuse(netnsOf(0), { rejected: 10, unheard: 0 });
+  await addClients(1);
+  networks.endWatch("perl: not found");
+  clients = [];
+  await pass(5_000);
+  networks.refuse(netnsOf(0), { rejected: 11, unheard: 0 });
+  await addClients(1);
+  expect(await counted()).toEqual({ rejected: 21, unheard: 0 });
+});
+
 test("what was refused before the agent started is not told as if it were new", async () => {
   networks.refuse(netnsOf(0), { rejected: 1_000, unheard: 7 });
   clients = [clientRecord({ containerId: "c0", netns: netnsOf(0) })];

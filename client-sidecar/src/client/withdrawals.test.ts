@@ -126,7 +126,7 @@ it("the address of a former client waits for the gateways of an Egress, though n
     client: api,
     nodeName: "node-1",
     registry,
-    view: { egress: () => egress() },
+    view: { egress: () => egress(), gateways: () => gateways },
     reports: () => [],
     seen: () => undefined,
   });

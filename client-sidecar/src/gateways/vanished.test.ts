@@ -1,4 +1,5 @@
 import type { Clock, Endpoint } from "@egress-nat/kube";
+import { heapInUse } from "@egress-nat/kube/testing/heap";
 import { beforeEach, expect, test } from "vitest";
 import { VanishedGateways } from "./vanished.ts";
 
@@ -77,4 +78,12 @@ test("another sandbox of the same pod is no reason to forget the one before", ()
   note(0, endpoint("10.244.1.1"));
   note(0, endpoint("10.244.1.9"));
   expect(addresses()).toEqual(["10.244.1.1"]);
+});
+
+test("nothing is kept of Egresses that have lost no gateway", () => {
+  const before = heapInUse();
+  for (let index = 0; index < 10_000; index += 1)
+    vanished.note({ namespace: "internet", name: `nat-${index}` }, [], () => undefined);
+  expect(heapInUse() - before).toBeLessThan(500_000);
+  expect(addresses()).toEqual([]);
 });

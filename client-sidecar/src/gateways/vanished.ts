@@ -29,7 +29,6 @@ export class VanishedGateways {
     else this.#named.delete(key);
     const named = new Set(now.flatMap(({ addresses }) => addresses));
     const vanished = this.#vanished.get(key) ?? new Map<string, Endpoint>();
-    this.#vanished.set(key, vanished);
     for (const address of named) vanished.delete(address);
     for (const endpoint of before) {
       for (const address of endpoint.addresses) {
@@ -45,6 +44,8 @@ export class VanishedGateways {
         });
       }
     }
+    if (vanished.size > 0) this.#vanished.set(key, vanished);
+    else this.#vanished.delete(key);
   }
 
   of(reference: EgressReference): readonly Endpoint[] {

@@ -8,7 +8,7 @@ import { Backoff, pause, ResourceClient } from "@egress-nat/kube";
 import type { Check } from "@egress-nat/program";
 import type { Registry } from "prom-client";
 import { Adder } from "../client/adder.ts";
-import { DriftWatch } from "../client/drift-watch.ts";
+import { DriftWatch, type DriftWatchOptions } from "../client/drift-watch.ts";
 import { gatewaysInUse, namedGatewaysInUse, probeGateway } from "../client/gateways-in-use.ts";
 import { Leftovers } from "../client/leftovers.ts";
 import { livesOf } from "../client/lives.ts";
@@ -156,8 +156,11 @@ export class Agent {
   }
 
   async #sweep(signal: AbortSignal): Promise<void> {
-    do await this.#parts.reapplier.sweep();
-    while (await pause(SWEEP_MS, signal));
+    const { reapplier, writer } = this.#parts;
+    do {
+      await reapplier.sweep();
+      writer.sweep();
+    } while (await pause(SWEEP_MS, signal));
   }
 }
 
@@ -203,17 +206,7 @@ function partsOf(
   const shared = { registry, view, networks, withdrawals, lives, recordEvent, metrics, logger };
   const reapplier = new Reapplier(shared);
   const steerer = new Steerer({ ...shared, reapplier });
-  // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
-  const added = { values: () => registry.values().filter((one) => registry.phase(one) !== "adding") };
-  const driftWatch = new DriftWatch({
-    ...{ ...shared, registry: added },
-    reapplier: {
-      reapply: (clients) => reapplier.reapply(clients),
-      get isIdle() {
-        return reapplier.isIdle && steerer.isIdle;
-      },
-    },
-  });
+  const driftWatch = driftWatchOf({ ...shared, reapplier, steerer });
   const keeper = new SliceKeeper({ state, registry, writer, logger });
   const adder = new Adder({
     ...{ ...shared, state, slices: writer, ask },
@@ -226,4 +219,25 @@ function partsOf(
     ...{ registry, steerer, reapplier, driftWatch, keeper, withdrawals, leftovers },
     ...{ requests, heartbeats, reporter, writer },
   };
+}
+
+function driftWatchOf(
+  parts: Pick<DriftWatchOptions, "networks" | "metrics" | "logger"> & {
+    readonly registry: ClientRegistry;
+    readonly reapplier: Reapplier;
+    readonly steerer: Steerer;
+  },
+): DriftWatch {
+  const { registry, reapplier, steerer } = parts;
+  // Whom an ADD still works on is left alone: a pod waits for it, and nobody else is in its namespace yet.
+  const added = { values: () => registry.values().filter((one) => registry.phase(one) !== "adding") };
+  return new DriftWatch({
+    ...{ ...parts, registry: added },
+    reapplier: {
+      reapply: (clients) => reapplier.reapply(clients),
+      get isIdle() {
+        return reapplier.isIdle && steerer.isIdle;
+      },
+    },
+  });
 }

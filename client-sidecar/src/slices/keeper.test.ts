@@ -23,7 +23,7 @@ it.each([
     client: api,
     nodeName: "node-1",
     registry: { ofEgress: () => records },
-    view: { egress: () => egress() },
+    view: { egress: () => egress(), gateways: () => [] },
     reports: () => [],
     seen: () => seen,
   });

@@ -1,6 +1,7 @@
 import type { EgressClientSlice, GatewayReport } from "@egress-nat/crds";
 import { describe, expect, it } from "vitest";
 import { askBy } from "../gateways/health.ts";
+import type { Gateway } from "../gateways/view.ts";
 import type { ClientRecord } from "../records/schema.ts";
 import { clientRecord } from "../testing/client-record.ts";
 import { egress } from "../testing/egress.ts";
@@ -15,15 +16,16 @@ function setUp(options: { readonly egress?: ReturnType<typeof egress> | undefine
   const records: ClientRecord[] = [];
   const suspects: GatewayReport[] = [];
   const seen: { slice?: EgressClientSlice | undefined } = {};
+  const gateways: Gateway[] = [];
   const writer = new SliceWriter({
     client: api,
     nodeName: "node-1",
     registry: { ofEgress: () => records },
-    view: { egress: () => options.egress },
+    view: { egress: () => options.egress, gateways: () => gateways },
     reports: () => suspects,
     seen: () => seen.slice,
   });
-  return { api, records, suspects, seen, writer };
+  return { api, records, suspects, seen, gateways, writer };
 }
 
 function client(number: number): ClientRecord {
@@ -179,6 +181,46 @@ describe("the slice writer", () => {
     expect(await askBy({ probe })(gateway(), version ?? expect.fail(), AbortSignal.timeout(1_000))).toBe(
       "behind",
     );
+  });
+
+  it("forgets an Egress once it is gone with its gateways and its slice, as seen", async () => {
+    const options: { egress?: ReturnType<typeof egress> } = { egress: egress() };
+    const { api, records, seen, gateways, writer } = setUp(options);
+    records.push(client(1));
+    await writer.write(NAT);
+    const former = api.slice;
+    writer.sweep();
+    delete options.egress;
+    gateways.push(gateway());
+    const deleted = { uid: "uid-1", generation: undefined };
+    expect(await writer.write(NAT)).toEqual(deleted);
+    writer.sweep();
+    expect(await writer.write(NAT)).toEqual(deleted);
+    records.pop();
+    gateways.pop();
+    seen.slice = former;
+    writer.sweep();
+    expect(writer.isInOrder(NAT)).toBe(true);
+    seen.slice = undefined;
+    writer.sweep();
+    const { writes } = api;
+    expect(await writer.write(NAT)).toBeUndefined();
+    expect(api.writes).toBe(writes);
+  });
+
+  it("does not forget that it may be making a slice right now", async () => {
+    const options: { egress?: ReturnType<typeof egress> } = { egress: egress() };
+    const { api, records, writer } = setUp(options);
+    records.push(client(1));
+    const release = api.hold();
+    const writing = writer.write(NAT);
+    delete options.egress;
+    writer.sweep();
+    api.answerIsLost = true;
+    release();
+    await expect(writing).rejects.toThrow("answer was lost");
+    await writer.write(NAT);
+    expect(api.slice).toBeUndefined();
   });
 
   it("has a slice that an earlier release has written say how many clients it has", async () => {

@@ -20,7 +20,7 @@ export interface SliceWriterOptions {
   readonly client: Pick<ResourceClient<EgressClientSlice>, "apply" | "delete">;
   readonly nodeName: string;
   readonly registry: Pick<ClientRegistry, "ofEgress">;
-  readonly view: Pick<EgressView, "egress">;
+  readonly view: Pick<EgressView, "egress" | "gateways">;
   /** What this node reports of the gateways of an Egress. */
   readonly reports: (reference: EgressReference) => readonly GatewayReport[];
   /** The slice as last seen through a watch, perhaps late. */
@@ -86,6 +86,24 @@ export class SliceWriter {
   /** Takes whatever is seen from now on for what is there: after a restore of etcd it may be older than what was written. */
   forget(): void {
     this.#written.clear();
+  }
+
+  /** Forgets the Egresses that are gone with their slices and their gateways: nobody is left who may have applied a slice. */
+  sweep(): void {
+    for (const kept of [this.#written, this.#attempted])
+      for (const key of kept.keys()) if (this.#isGone(key)) kept.delete(key);
+  }
+
+  #isGone(key: string): boolean {
+    const { view, seen } = this.#options;
+    const [namespace = "", name = ""] = key.split("/");
+    const reference = { namespace, name };
+    return (
+      !this.#running.has(key) &&
+      view.egress(reference) === undefined &&
+      seen(reference) === undefined &&
+      view.gateways(reference).length === 0
+    );
   }
 
   #facts(reference: EgressReference) {

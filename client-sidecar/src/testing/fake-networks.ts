@@ -35,6 +35,8 @@ export class FakeNetworks implements PodNetworks {
 
   /** The namespaces that are watched. */
   readonly watched = new Set<string>();
+  /** Those that the watch was told to forget. */
+  readonly forgotten = new Set<string>();
   #watch: { readonly options: PodNetworkWatchOptions; readonly end: (reason: string) => void } | undefined;
 
   /** @param step what the kernel takes for a change */
@@ -97,7 +99,10 @@ export class FakeNetworks implements PodNetworks {
         const refusals = this.#refused.get(netns);
         if (refusals !== undefined) options.onRefused(netns, refusals);
       },
-      forget: (netns) => this.watched.delete(netns),
+      forget: (netns) => {
+        this.watched.delete(netns);
+        this.forgotten.add(netns);
+      },
       close: () => end("closed"),
       ended,
     };

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,6 +38,8 @@ describe("the command", () => {
     const [seen, stop]: [boolean[], AbortController] = [[], new AbortController()];
     const running = ping("192.0.2.1", (answered) => seen.push(answered), stop.signal);
     await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(count));
+    // That of the pause or of the command that is under way.
+    expect(getEventListeners(stop.signal, "abort").length).toBeLessThanOrEqual(1);
     stop.abort();
     await running;
     return seen.slice(0, count);
@@ -54,6 +57,6 @@ describe("the command", () => {
   test("that ends, or is not there, counts as a miss each time that it is tried", async () => {
     expect(await requests("exit 2", 2)).toEqual([false, false]);
     rmSync(join(folder, "ping"));
-    expect(await requests(undefined, 1)).toEqual([false]);
+    expect(await requests(undefined, 2)).toEqual([false, false]);
   });
 });

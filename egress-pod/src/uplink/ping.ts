@@ -16,10 +16,11 @@ export type Ping = (
 
 /** By ping(8), in a process for as long as it runs: an address that it has no route to ends it, and is asked anew. */
 export const ping: Ping = async (address, onRequest, signal) => {
-  do {
+  while (!signal.aborted) {
     await pinging(address, onRequest, signal);
     if (!signal.aborted) onRequest(false);
-  } while (await pause(EVERY_MS, signal));
+    await pause(EVERY_MS, signal);
+  }
 };
 
 async function pinging(
@@ -30,8 +31,11 @@ async function pinging(
   const args = ["-n", "-O", "-i", `${EVERY_MS / 1000}`, address];
   const judged = new Judged();
   try {
-    const child = spawn("ping", args, { stdio: ["ignore", "pipe", "ignore"], signal });
+    const child = spawn("ping", args, { stdio: ["ignore", "pipe", "ignore"] });
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    // The signal option of spawn() leaves a listener, and with it the child, on the signal where the command is not there.
+    const kill = () => child.kill();
+    signal.addEventListener("abort", kill);
     child.once("error", () => end());
     child.once("close", () => end());
     createInterface({ input: child.stdout }).on("line", (line) => {
@@ -39,6 +43,7 @@ async function pinging(
       if (request !== undefined && judged.isNext(request.number)) onRequest(request.answered);
     });
     await ended;
+    signal.removeEventListener("abort", kill);
   } catch {
     // A container without the capability may not even start it.
   }

@@ -12,6 +12,7 @@ let gateways: Endpoint[];
 let answers: Map<string, string>;
 let asked: string[];
 let changed: string[];
+let ask: (address: string) => Promise<string | undefined>;
 let reasons: GatewayReasons;
 let stop: AbortController;
 let running: Promise<void>;
@@ -22,13 +23,14 @@ beforeEach(() => {
   answers = new Map([["10.244.1.7", "no forwarding"]]);
   asked = [];
   changed = [];
+  ask = async (address) => {
+    asked.push(address);
+    return answers.get(address);
+  };
   reasons = new GatewayReasons({
     gateways: () => gateways,
     isInside: (address) => address.startsWith("10.244."),
-    ask: async (address) => {
-      asked.push(address);
-      return answers.get(address);
-    },
+    ask: (address) => ask(address),
     onChange: (key) => changed.push(key),
     clock,
   });
@@ -134,4 +136,15 @@ describe("a gateway that is not ready", () => {
     await pass(11);
     expect(asked).toHaveLength(16);
   });
+});
+
+test("a question that is broken off at the end tells nothing", async () => {
+  const question = Promise.withResolvers<string>();
+  ask = () => question.promise;
+  told();
+  await pass(11);
+  stop.abort();
+  question.resolve("no forwarding");
+  await running;
+  expect(changed).toEqual([]);
 });

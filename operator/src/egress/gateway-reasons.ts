@@ -83,6 +83,8 @@ export class GatewayReasons {
     const answers = await Promise.all(
       reachable.map(async ({ name, address }) => ({ name, answer: await ask(address, signal) })),
     );
+    // A question that was broken off says nothing.
+    signal.throwIfAborted();
     const [last, before] = [this.#heard.get(key), this.#reasons(key)];
     if (answers.length === 0) this.#heard.delete(key);
     else

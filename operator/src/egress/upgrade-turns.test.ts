@@ -106,6 +106,17 @@ describe("turns of an upgrade", () => {
     expect([take("c"), take("d")]).toEqual([true, false]);
   });
 
+  test("are not kept for who is gone while it waits", () => {
+    for (const key of ["a", "b", "c"]) take(key);
+    take("d", false);
+    for (const key of ["c", "d"]) {
+      deployments.delete(key);
+      turns.seen(key);
+    }
+    for (const key of ["a", "b"]) see(key, NEW, "NewReplicaSetAvailable");
+    expect(woken).toEqual([]);
+  });
+
   test("are kept by an upgrade that does not get ready: it is not spread", () => {
     for (const key of ["a", "b", "c"]) take(key);
     see("a", NEW, "ProgressDeadlineExceeded");

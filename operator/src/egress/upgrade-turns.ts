@@ -80,7 +80,8 @@ export class UpgradeTurns {
   seen(key: string): void {
     const deployment = this.#options.deployment(key);
     if (deployment === undefined || templateOf(deployment) !== this.#given.get(key)) this.#given.delete(key);
-    if (deployment === undefined) this.#failures.delete(key);
+    if (deployment === undefined)
+      for (const kept of [this.#waiting, this.#last, this.#failures]) kept.delete(key);
     this.#wakeNext();
   }
 
