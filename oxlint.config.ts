@@ -1,6 +1,6 @@
 /**
- * What oxlint looks for: promises that nobody waits for (docs/adr/0015-oxlint-for-promises.md), and imports that the house
- * has no way for. docs/architecture.md has a picture of it.
+ * What oxlint looks for: promises that nobody waits for (docs/adr/0015-oxlint-for-promises.md), imports that the house has
+ * no way for (docs/architecture.md has a picture of it), and functions of the product that are too long for a screen.
  */
 
 import { defineConfig, type OxlintOverride } from "oxlint";
@@ -116,5 +116,10 @@ export default defineConfig({
       group: ["../../**"],
       message: "tests stand on the bed, which knows none of them",
     }),
+    {
+      files: ["*/src/**/*.ts"],
+      excludeFiles: ["**/*.test.ts", "**/testing/**"],
+      rules: { "max-lines-per-function": ["error", { max: 60 }] },
+    },
   ],
 });

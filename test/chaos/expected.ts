@@ -17,8 +17,6 @@ export type Expected = z.infer<typeof Expected>;
 
 export interface Verdict {
   readonly name: string;
-  /** Whether it is a time, in milliseconds, and no count. */
-  readonly isTime?: true;
   readonly value: number;
   readonly atMost: number;
 }
@@ -43,11 +41,9 @@ export function verdicts(expected: Expected, rounds: readonly Round[]): Verdict[
     downtimeMs !== undefined &&
       downtimeMs > 0 && {
         ...{ name: "downtime p99, ms", value: downtimeQuantile(rounds, 0.99), atMost: downtimeMs },
-        isTime: true,
       },
     resetMs !== undefined && {
       ...{ name: "slowest reset, ms", value: Math.max(0, ...resets), atMost: resetMs },
-      isTime: true,
     },
     { name: "packets leaked", value: total(({ leaked }) => leaked), atMost: 0 },
     ...Object.keys(rounds[0]?.counts ?? {}).map((name) => ({

@@ -4,6 +4,7 @@ import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import type { Cluster } from "../bed/cluster/cluster.ts";
 import { upOwned } from "../bed/cluster/one-node.ts";
+import type { ProxyMode } from "../bed/cluster/plan.ts";
 import { netnsPath } from "../bed/system/network-namespace.ts";
 import { BackgroundProcess } from "../bed/system/process.ts";
 import { RELEASE } from "../bed/workload/chart.ts";
@@ -37,9 +38,12 @@ export interface Ground {
 }
 
 /** Brings up the cluster, with the server of load/serve.go in its internet, and takes it away again. */
-export function withChaosCluster<T>(work: (cluster: Cluster, kubectl: Kubectl) => Promise<T>): Promise<T> {
+export function withChaosCluster<T>(
+  proxyMode: ProxyMode,
+  work: (cluster: Cluster, kubectl: Kubectl) => Promise<T>,
+): Promise<T> {
   progress("a cluster of three nodes comes up, with the chart installed");
-  const up = () => upOwned(CLUSTER, 3);
+  const up = () => upOwned(CLUSTER, 3, { proxyMode });
   return withClusterOf(CLUSTER, up, async (cluster, kubectl) => {
     await prepare(cluster, kubectl);
     return work(cluster, kubectl);

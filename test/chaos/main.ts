@@ -1,5 +1,6 @@
 import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { ProxyMode } from "../bed/cluster/plan.ts";
 import { commitOfCheckout, describeNodes } from "../bench/origin.ts";
 import { progress } from "../bench/progress.ts";
 import { Course } from "./course.ts";
@@ -13,10 +14,13 @@ interface Options extends Load {
   readonly rounds: number;
   readonly hours?: number;
   readonly selection: Selection | "both";
+  readonly proxyMode: ProxyMode;
   readonly json?: boolean;
 }
 
 const SELECTIONS = { Agent: ["Agent"], Service: ["Service"], both: ["Agent", "Service"] } as const;
+
+const USUAL_PROXY_MODE: ProxyMode = "nftables";
 
 const program = new Command("npm run chaos --")
   .description(
@@ -50,6 +54,11 @@ const program = new Command("npm run chaos --")
       .choices(Object.keys(SELECTIONS))
       .default("both"),
   )
+  .addOption(
+    new Option("--proxy-mode <mode>", "how kube-proxy programs Services")
+      .choices(ProxyMode.options)
+      .default(USUAL_PROXY_MODE),
+  )
   .option("--json", "print the report as JSON, with all rounds")
   .addHelpText("after", () => {
     const width = Math.max(...Object.keys(SCENARIOS).map((name) => name.length));
@@ -79,10 +88,10 @@ function positiveInteger(text: string): number {
 }
 
 async function measure(names: readonly string[], options: Options): Promise<Measurement> {
-  const { flows, rate, selection } = options;
+  const { flows, rate, selection, proxyMode } = options;
   const [commit, machine] = await Promise.all([commitOfCheckout(), describeNodes()]);
   const courses: Course[] = [];
-  const all = withChaosCluster(async (cluster, kubectl) => {
+  const all = withChaosCluster(proxyMode, async (cluster, kubectl) => {
     for (const each of SELECTIONS[selection]) {
       const ground = await makeGround(cluster, kubectl, each);
       const course = new Course(ground, names, options);
@@ -97,8 +106,9 @@ async function measure(names: readonly string[], options: Options): Promise<Meas
     progress(`broken off: ${String(err)}`);
     process.exitCode = 1;
   });
+  const proxy = proxyMode === USUAL_PROXY_MODE ? "" : ` with kube-proxy in ${proxyMode} mode`;
   const setup =
-    `3 nodes, a gateway on each, sessionAffinity None; clients on 2 nodes, with ${flows} TCP flows and 4 UDP flows together, ` +
+    `3 nodes${proxy}, a gateway on each, sessionAffinity None; clients on 2 nodes, with ${flows} TCP flows and 4 UDP flows together, ` +
     `IPv4 and IPv6, and ${rate} new connections per second from each to each of 2 addresses`;
   const reports = courses.flatMap((course) => course.reports);
   const [{ holdings }] = courses as [Course];

@@ -1,11 +1,14 @@
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type EgressName, egress } from "../bed/workload/manifests.ts";
+import type { EgressName } from "../bed/workload/manifests.ts";
 import { type Probe, WHOAMI_PORT } from "../bed/workload/probe-pod.ts";
+import { egressIn } from "./kit/egress.ts";
+import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
-import { describeOnline, kubectl, player } from "./kit/world.ts";
+import { describeOnline, gatewaysOf, kubectl, player, world } from "./kit/world.ts";
 
+const CLIENTS = ["alice", "bob", "carol"] as const;
 /** Of each protocol, at once. */
 const FLOWS = 10;
 
@@ -17,7 +20,7 @@ const Affinity = z.object({
 });
 
 describeOnline("session affinity", (internet) => {
-  test.each(["alice", "bob", "carol"] as const)("keeps all flows of %s on one gateway", async (name) => {
+  test.each(CLIENTS)("keeps all flows of %s on one gateway", async (name) => {
     const client = await player(name);
     for (const family of ["ipv4", "ipv6"] as const) {
       const address = internet.wide[family];
@@ -30,6 +33,17 @@ describeOnline("session affinity", (internet) => {
       expect(answers[0]).toHaveProperty("answer");
     }
   });
+
+  test.runIf(world.selection === "Agent")(
+    "keeps both families of a client on one gateway where the agent picks it",
+    async () => {
+      const gateways = await gatewaysOf(INTERNET_EGRESS);
+      for (const name of CLIENTS) {
+        const [v4, v6] = await (await player(name)).seenBy(addressesOf(internet.wide));
+        expect(gateways.find(({ ipv4 }) => ipv4 === v4?.tcp)?.ipv6).toBe(v6?.tcp);
+      }
+    },
+  );
 });
 
 describe("the Service of an Egress", () => {
@@ -39,7 +53,7 @@ describe("the Service of an Egress", () => {
 
   test("has the affinity timeout that the Egress asks for", async () => {
     const name = { namespace: INTERNET_EGRESS.namespace, name: "half-a-day" };
-    const object = egress(name, {
+    const object = egressIn(world, name, {
       destinations: ["203.0.113.0/24"],
       replicas: 0,
       sessionAffinity: "ClientIP",

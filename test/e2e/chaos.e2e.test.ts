@@ -7,11 +7,14 @@ import { SCENARIOS } from "../chaos/scenarios.ts";
 import { describeOnline, kubectl, world } from "./kit/world.ts";
 
 const LOAD = { flows: 20, rate: 4 };
-/** For how long clients go on, in milliseconds: less than `npm run chaos` has them. */
-const SHORT: readonly (readonly [name: string, lastsMs: number])[] = [
-  ["restart-program", 15_000],
-  ["kill-gateway", 30_000],
-  ["rollout", 10_000],
+/**
+ * For how long clients go on, less than `npm run chaos` has them, and for how long new connections may fail: emulated
+ * nodes need more time than the product may take, but less than until the end.
+ */
+const SHORT: readonly (readonly [name: string, lastsMs: number, downtimeMs: number])[] = [
+  ["restart-program", 15_000, 5_000],
+  ["kill-gateway", 30_000, 20_000],
+  ["rollout", 10_000, 0],
 ];
 
 describeOnline("flows, and new connections all the time, of clients whose gateways the agent picks", () => {
@@ -24,13 +27,13 @@ describeOnline("flows, and new connections all the time, of clients whose gatewa
   });
   afterAll(() => removeGround(ground));
 
-  test.each(SHORT)("keep what %s must not take", async (name, lastsMs) => {
+  test.each(SHORT)("keep what %s must not take", async (name, lastsMs, downtimeMs) => {
     const scenario = SCENARIOS[name];
     if (scenario === undefined) return expect.fail("there is no such scenario");
     const round = await measureRound(ground, { ...scenario, lastsMs }, LOAD);
-    // How long it takes on emulated nodes is no measure of the product.
-    const found = verdicts(scenario.expected, [round]);
     console.log(name, JSON.stringify(round));
-    expect(found.filter((verdict) => !verdict.isTime && !isKept(verdict))).toEqual([]);
+    // How soon emulated nodes reset flows is no measure of the product; those that are never reset hang.
+    const expected = { ...scenario.expected, downtimeMs, resetMs: undefined };
+    expect(verdicts(expected, [round]).filter((verdict) => !isKept(verdict))).toEqual([]);
   });
 });

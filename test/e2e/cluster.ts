@@ -68,7 +68,7 @@ async function makeRoom(): Promise<void> {
   }
 }
 
-function worldOf(cluster: Cluster, { image, long, proxyMode }: Settings): World {
+function worldOf(cluster: Cluster, { image, long, proxyMode, selection }: Settings): World {
   const { wide, narrow, narrowTen, lowMtu, metadata } = cluster.plan.internet;
   const program = [process.execPath, "--conditions=source", CLUSTER_PROGRAM];
   return {
@@ -79,6 +79,7 @@ function worldOf(cluster: Cluster, { image, long, proxyMode }: Settings): World 
     image,
     long,
     proxyMode,
+    selection,
     internet: { wide, narrow, narrowTen, lowMtu, metadata, inside: cluster.insideInternet },
     apiserver: {
       stop: [...program, "stop", "apiserver", "--name", cluster.name],
@@ -101,7 +102,7 @@ async function assertNothingIsTakenOver(kubectl: Kubectl): Promise<void> {
 
 const Nodes = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })).min(2) });
 
-async function givenCluster({ image, long }: Settings, kubeconfig: string): Promise<Prepared> {
+async function givenCluster({ image, long, selection }: Settings, kubeconfig: string): Promise<Prepared> {
   const flag = `--kubeconfig=${kubeconfig}`;
   const command = [await kubectlBinary(), flag];
   const kubectl = new Kubectl(command);
@@ -113,6 +114,7 @@ async function givenCluster({ image, long }: Settings, kubeconfig: string): Prom
       helm: [await helmBinary(), flag],
       nodes: items.map(({ metadata }) => metadata.name),
       image,
+      selection,
       mayUninstall: false,
       long,
     },

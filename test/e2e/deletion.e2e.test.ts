@@ -1,13 +1,14 @@
 import { EGRESS_LABEL, labelValue } from "@egress-nat/crds";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { egress, probePod } from "../bed/workload/manifests.ts";
+import { probePod } from "../bed/workload/manifests.ts";
 import { ProbePod, WHOAMI_PORT } from "../bed/workload/probe-pod.ts";
+import { egressIn } from "./kit/egress.ts";
 import { uniqueText } from "./kit/evidence.ts";
 import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { tracesOf } from "./kit/traces.ts";
-import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf, world } from "./kit/world.ts";
 
 const WITHDRAWAL_MS = 5_000;
 
@@ -46,7 +47,7 @@ describeOnline("an Egress that is deleted", (internet) => {
   const DOOMED = { namespace: INTERNET_EGRESS.namespace, name: "doomed" };
   const KINDS =
     "deployments,services,poddisruptionbudgets,roles,rolebindings,serviceaccounts,egressclientslices";
-  const object = egress(DOOMED, {
+  const object = egressIn(world, DOOMED, {
     destinations: ["0.0.0.0/0", "::/0"],
     replicas: 1,
     podDisruptionBudget: { maxUnavailable: 1 },

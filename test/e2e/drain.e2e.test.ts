@@ -1,15 +1,16 @@
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { egress, probePod } from "../bed/workload/manifests.ts";
+import { probePod } from "../bed/workload/manifests.ts";
 import { ProbePod } from "../bed/workload/probe-pod.ts";
+import { egressIn } from "./kit/egress.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
 import { Transfers } from "./kit/transfers.ts";
-import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl, world } from "./kit/world.ts";
 
 const DRAINED = { namespace: INTERNET_EGRESS.namespace, name: "drained" };
 
-const object = egress(DRAINED, { destinations: ["0.0.0.0/0", "::/0"], replicas: 1 });
+const object = egressIn(world, DRAINED, { destinations: ["0.0.0.0/0", "::/0"], replicas: 1 });
 const pod = probePod(client("diver", DRAINED));
 
 const Gateways = z.object({

@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { egress, probePod } from "../bed/workload/manifests.ts";
+import { probePod } from "../bed/workload/manifests.ts";
 import { ProbePod } from "../bed/workload/probe-pod.ts";
+import { egressIn } from "./kit/egress.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl } from "./kit/world.ts";
+import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl, world } from "./kit/world.ts";
 
 const V4 = { namespace: INTERNET_EGRESS.namespace, name: "v4" };
 const V6 = { namespace: INTERNET_EGRESS.namespace, name: "v6" };
 
 const egresses = [
-  egress(V4, { destinations: ["0.0.0.0/0"], replicas: 1 }),
-  egress(V6, { destinations: ["::/0"], replicas: 1 }),
+  egressIn(world, V4, { destinations: ["0.0.0.0/0"], replicas: 1 }),
+  egressIn(world, V6, { destinations: ["::/0"], replicas: 1 }),
 ];
 const clients = [V4, V6].map((name) => probePod(client(`client-${name.name}`, name)));
 

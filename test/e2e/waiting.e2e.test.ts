@@ -1,12 +1,13 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { egress, scriptPod } from "../bed/workload/manifests.ts";
+import { scriptPod } from "../bed/workload/manifests.ts";
+import { egressIn } from "./kit/egress.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
-import { client, gatewaysReady, kubectl, podEvent } from "./kit/world.ts";
+import { client, gatewaysReady, kubectl, podEvent, world } from "./kit/world.ts";
 
 const GHOST = { namespace: INTERNET_EGRESS.namespace, name: "ghost" };
-const SPEC = { destinations: ["198.51.100.0/24"] };
 
+const object = egressIn(world, GHOST, { destinations: ["198.51.100.0/24"], replicas: 0 });
 const pod = scriptPod(client("patient", GHOST), "sleep infinity");
 
 const Waiting = z.object({
@@ -38,7 +39,7 @@ const GatewayReady = z.object({
 });
 
 describe("a pod waits in ContainerCreating", () => {
-  afterAll(() => kubectl.delete([pod, egress(GHOST, SPEC)], { wait: false }));
+  afterAll(() => kubectl.delete([pod, object], { wait: false }));
 
   test("for an Egress that does not exist, and an event says so", async () => {
     await kubectl.apply(pod);
@@ -47,7 +48,7 @@ describe("a pod waits in ContainerCreating", () => {
   });
 
   test("for an Egress without gateways, and an event says so", async () => {
-    await kubectl.apply(egress(GHOST, { ...SPEC, replicas: 0 }));
+    await kubectl.apply(object);
     await podEvent(pod, /ghost.*no (ready )?gateway/i);
     expect(await containerState()).toEqual({ waiting: { reason: "ContainerCreating" } });
   });

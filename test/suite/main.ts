@@ -40,6 +40,7 @@ Environment:
                     the chart are skipped and say so
   E2E_CLUSTER       run the e2e stage on this cluster of npm run cluster, which is brought up if needed and stays
                     up; install-uninstall, which nightly stages run too, removes the product
+  E2E_SELECTION     gatewaySelection of the e2e stage's Egresses, Service (the default) or Agent
 
 Examples:
   npm run test:unit -- founat

@@ -14,10 +14,13 @@ import { runVitest } from "./vitest.ts";
 const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarning"] as const;
 
 /** End-to-end cases that would not fit into the time that `npm test` has. */
-const AT_NIGHT = [
+const AT_NIGHT = filesOf(
   ...["affinity", "bounds", "deletion", "drain", "families", "hostport", "inbound-deny"],
   ...["install-uninstall", "waiting"],
-].map((name) => `**/${name}.e2e.test.ts`);
+);
+
+/** End-to-end cases that are the same whoever picks gateways: two choose the agent themselves, one is about the release. */
+const WHOEVER_PICKS = filesOf("chaos", "surviving-flows", "install-uninstall");
 
 /** What `npm test` runs. */
 export const STAGES: Plan = [
@@ -99,6 +102,13 @@ export const NIGHTLY_STAGES: Plan = [
       environment: { E2E_KUBE_PROXY: "iptables", E2E_RANGES: "mixed" },
     }),
   ],
+  [
+    e2eStage("gateways picked by the node agent, in all cases that leave it open who picks", {
+      name: "e2e-agent",
+      environment: { E2E_SELECTION: "Agent" },
+      exclude: WHOEVER_PICKS,
+    }),
+  ],
 ];
 
 async function lint(context: StageContext): Promise<Tally> {
@@ -154,6 +164,11 @@ function vitestStage(project: string, summary: string, options: VitestOptions = 
       return sum(await Promise.all(runs));
     },
   };
+}
+
+/** Glob patterns of end-to-end files. */
+function filesOf(...names: readonly string[]): string[] {
+  return names.map((name) => `**/${name}.e2e.test.ts`);
 }
 
 function e2eStage(summary: string, options: VitestOptions = {}): Stage {

@@ -1,14 +1,8 @@
 import type { Kubectl, Manifest } from "../../bed/workload/kubectl.ts";
-import {
-  clientOf,
-  egress,
-  namespace,
-  nodeShell,
-  probePod,
-  probeProgram,
-} from "../../bed/workload/manifests.ts";
+import { clientOf, namespace, nodeShell, probePod, probeProgram } from "../../bed/workload/manifests.ts";
 import { nodeShellName } from "../../bed/workload/node-shell.ts";
 import { WHOAMI_PORT } from "../../bed/workload/probe-pod.ts";
+import { egressIn } from "./egress.ts";
 import type { InternetAccess } from "./internet.ts";
 import { INTERNET_EGRESS, NAMESPACE, NAMESPACES, OFFICE_EGRESS } from "./names.ts";
 import type { World } from "./world.ts";
@@ -50,13 +44,14 @@ const PATIENCE_MS = 600_000;
 /** Applies the Egresses that all test files use, and the cast, and waits until all of it is ready. */
 export async function setTheStage(
   kubectl: Kubectl,
-  { image, nodes, internet }: Pick<World, "image" | "nodes" | "internet">,
+  world: Pick<World, "image" | "nodes" | "internet" | "selection">,
 ): Promise<void> {
+  const { image, nodes, internet } = world;
   const [first = "", second = first] = nodes;
   await kubectl.apply(...NAMESPACES.map(namespace));
   await kubectl.apply(
-    egress(INTERNET_EGRESS, { destinations: ["0.0.0.0/0", "::/0"], replicas: 2 }),
-    egress(OFFICE_EGRESS, {
+    egressIn(world, INTERNET_EGRESS, { destinations: ["0.0.0.0/0", "::/0"], replicas: 2 }),
+    egressIn(world, OFFICE_EGRESS, {
       // 10.0.0.0/8 covers the cluster's own ranges where they are private.
       destinations: ["10.0.0.0/8", ...narrowDestinations(internet)],
       replicas: 1,

@@ -9,6 +9,7 @@ const Environment = z.object({
   E2E_LENGTH: z.enum(["short", "long"]).default("short"),
   E2E_KUBE_PROXY: z.enum(["nftables", "iptables"]).default("nftables"),
   E2E_RANGES: z.enum(["private", "mixed"]).default("private"),
+  E2E_SELECTION: z.enum(["Service", "Agent"]).default("Service"),
 });
 
 export interface Settings {
@@ -22,6 +23,8 @@ export interface Settings {
   readonly long: boolean;
   readonly proxyMode: "nftables" | "iptables";
   readonly ranges: "private" | "mixed";
+  /** The `gatewaySelection` of the tests' Egresses. */
+  readonly selection: "Service" | "Agent";
 }
 
 /** @throws an error that names the variables that do not hold */
@@ -36,5 +39,6 @@ export function settingsFrom(environment: NodeJS.ProcessEnv): Settings {
     long: data.E2E_LENGTH === "long",
     proxyMode: data.E2E_KUBE_PROXY,
     ranges: data.E2E_RANGES,
+    selection: data.E2E_SELECTION,
   };
 }

@@ -25,6 +25,8 @@ export interface World {
   readonly image: string;
   /** How kube-proxy was told to work; absent on a cluster that is not the tests' own. */
   readonly proxyMode?: Settings["proxyMode"];
+  /** The `gatewaySelection` of Egresses. */
+  readonly selection: Settings["selection"];
   /** Absent on a cluster that is not the tests' own. */
   readonly internet?: InternetAccess;
   /** Commands that stop and start the apiserver; absent on a cluster that is not the tests' own. */
