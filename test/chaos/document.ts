@@ -7,7 +7,8 @@ import { markdownTable } from "@egress-nat/tools/generate/markdown";
 import { z } from "zod";
 import { figure, limitWords, ReportJson } from "../bench/report.ts";
 import { isKept } from "./expected.ts";
-import { figuresOf, HEADER, Measurement, verdictsOf } from "./report.ts";
+import { figuresOf, HEADER, Measurement, type Report, verdictsOf } from "./report.ts";
+import type { Round } from "./round.ts";
 
 const FOLDER = "docs/slo";
 const ROOT = join(import.meta.dirname, "../..");
@@ -44,9 +45,45 @@ export async function sloDocument(): Promise<readonly GeneratedFile[]> {
 
 /** The text of the document. */
 export function sloText(files: readonly SloFile[]): string {
-  return [INTRODUCTION, ...files.map((file) => ("bench" in file ? benchSection(file) : section(file)))].join(
-    "\n",
+  return [
+    INTRODUCTION,
+    ...summary(files.filter((file) => "reports" in file)),
+    ...files.map((file) => ("bench" in file ? benchSection(file) : section(file))),
+  ].join("\n");
+}
+
+/** One line for each scenario, however many files tell of it. */
+function summary(measurements: readonly Measurement[]): string[] {
+  const lines = measurements.flatMap((measurement) =>
+    measurement.reports.map((report) => {
+      const verdicts = verdictsOf({ ...measurement, reports: [report], holdings: [] });
+      const missed = verdicts.filter((verdict) => !isKept(verdict)).map(({ name }) => name);
+      const outcome = missed.length > 0 ? `**missed**: ${missed.join("; ")}` : "kept";
+      return [...briefly(report), report.selection === "Agent" ? outcome : "-"];
+    }),
   );
+  if (lines.length === 0) return [];
+  const header = [
+    "chaos",
+    "selection",
+    "rounds",
+    "flows lost",
+    "failed new",
+    "downtime max",
+    "what is to be kept",
+  ];
+  const byName = lines.toSorted(([a = ""], [b = ""]) => a.localeCompare(b));
+  return ["## In short\n", markdownTable([header, ...byName])];
+}
+
+function briefly({ chaos, selection, rounds }: Report): string[] {
+  const total = (count: (round: Round) => number) => rounds.reduce((sum, round) => sum + count(round), 0);
+  const [lost, open] = [total((round) => round.reset + round.broken), total((round) => round.surviving)];
+  return [
+    ...[chaos, selection, `${rounds.length}`, `${lost} of ${lost + open}`],
+    `${total((round) => round.failedConnections)} of ${total((round) => round.attempts)}`,
+    `${Math.max(0, ...rounds.map((round) => round.downtimeMs))}`,
+  ];
 }
 
 function benchSection({ bench, setup, commit, machine, series, targets }: ReportJson): string {

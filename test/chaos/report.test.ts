@@ -164,6 +164,14 @@ test("the document holds the figures of the JSON, with commit, machine and what 
   const files = [good, missed].map((each) => Measurement.parse(JSON.parse(JSON.stringify(each))));
   expect(sloText(files).replace(sloText([]), "")).toMatchInlineSnapshot(`
     "
+    ## In short
+
+    | chaos           | selection | rounds | flows lost | failed new | downtime max | what is to be kept     |
+    | --------------- | --------- | ------ | ---------- | ---------- | ------------ | ---------------------- |
+    | kill-gateway    | Agent     | 2      | 11 of 40   | 9 of 200   | 800          | kept                   |
+    | kill-gateway    | Service   | 1      | 7 of 27    | 90 of 100  | 28000        | -                      |
+    | restart-program | Agent     | 1      | 3 of 23    | 0 of 100   | 0            | **missed**: flows lost |
+
     ## kill-gateway
 
     3 nodes. Commit 0123456789ab, on 2 x Example, 8 GiB, virtualized nodes.
