@@ -33,15 +33,15 @@ async function pinging(
   try {
     const child = spawn("ping", args, { stdio: ["ignore", "pipe", "ignore"] });
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-    // The signal option of spawn() leaves a listener, and with it the child, on the signal where the command is not there.
-    const kill = () => child.kill();
-    signal.addEventListener("abort", kill);
     child.once("error", () => end());
     child.once("close", () => end());
     createInterface({ input: child.stdout }).on("line", (line) => {
       const request = requestOf(line);
       if (request !== undefined && judged.isNext(request.number)) onRequest(request.answered);
     });
+    // The signal option of spawn() leaves a listener, and with it the child, on the signal where the command is not there.
+    const kill = () => child.kill();
+    signal.addEventListener("abort", kill);
     await ended;
     signal.removeEventListener("abort", kill);
   } catch {

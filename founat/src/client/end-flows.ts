@@ -19,7 +19,8 @@ use warnings;
 ${NETLINK}
 # linux/netfilter/nfnetlink_conntrack.h
 use constant { CT_NEW => 1 << 8, CT_GET => 1 << 8 | 1, CT_DELETE => 1 << 8 | 2 };
-use constant { SOCK_DGRAM => 2, TUPLE_ORIG => 1, MARK => 8, ID => 12, ZONE => 18, MARK_MASK => 21 };
+use constant { TUPLE_ORIG => 1, STATUS => 3, PROTOINFO => 4, MARK => 8, ID => 12, ZONE => 18, MARK_MASK => 21 };
+use constant { SEEN_REPLY => 2, OF_TCP => 1, STATE => 1, FLAGS_REPLY => 5, CLOSE => 8, CLOSE_INIT => 4, SOCK_DGRAM => 2 };
 use constant { TUPLE_IP => 1, TUPLE_PROTO => 2, PROTO_NUM => 1, PROTO_SRC_PORT => 2, PROTO_DST_PORT => 3, IPPROTO_TCP => 6 };
 # A number, because & of two strings is one of their bytes.
 my ($mask, %wanted) = (shift() + 0, map { $_ => 1 } @ARGV);
@@ -92,11 +93,15 @@ DUMP: while (1) {
     my $flow = attributes($bytes);
     my $connection = connection(attributes($flow->{+TUPLE_ORIG}));
     push @sockets, $connection->{socket} if $connection && $connection->{isOwn};
+    # An attempt that nobody has answered begins anew by its next segment.
+    my $is_answered = unpack('N', $flow->{+STATUS} // "\0" x 4) & SEEN_REPLY;
     my $known = [$family, join '', map { attribute($_, $flow->{$_}) } TUPLE_ORIG, ZONE, ID];
-    push @{$connection && !$connection->{isOwn} ? \@over : \@lost}, $known;
+    push @{$connection && !$connection->{isOwn} && $is_answered ? \@over : \@lost}, $known;
   }
 }
-my $over = attribute(MARK, pack 'N', $mask) . attribute(MARK_MASK, pack 'N', $mask);
+# Closed, so that it ends soon, and another connection may have its ports.
+my $closed = attribute(STATE, pack 'C', CLOSE) . attribute(FLAGS_REPLY, pack 'CC', (CLOSE_INIT) x 2);
+my $over = attribute(PROTOINFO, attribute(OF_TCP, $closed)) . join '', map { attribute($_, pack 'N', $mask) } MARK, MARK_MASK;
 ask($socket, CT_NEW, 0, $_->[0], $_->[1] . $over) for @over;
 while (my @some = splice @sockets, 0, ${SOCKETS_AT_ONCE}) {
   system 'ss', '-K', '-H', '-t', '-n', join ' or ', @some;

@@ -259,23 +259,45 @@ test("flows of containers in the pod stay as well, and are ended with their gate
   expect(await leaks()).toBe(0);
 });
 
-test("those of containers are over as well while they wait, whoever answers the rest of them", async () => {
-  const [source, destination] = [addressOf("stranger", "ipv4"), addressOf("internet", "ipv4")];
-  // A connection that is not known here, as behind a firewall.
-  await inside(
-    "internet",
-    `nft 'add table ip quiet; add chain ip quiet i { type filter hook input priority 0; }
-     add rule ip quiet i ip saddr ${source} tcp flags & syn == 0 drop'`,
-  );
-  try {
-    const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
-    const talk = ask("neighbour", "tcp", destination, { times: 2, pause: 8, timeout: 5 });
-    await begunBy(CONTAINER);
-    await client.steer(configured(second), known);
-    expect((await talk).split("\n").at(-1)).toBe("ECONNRESET");
-  } finally {
-    await inside("internet", "nft delete table ip quiet");
+describe("connections of containers, when their gateway is gone", () => {
+  const destination = addressOf("internet", "ipv4");
+  const states = () => inside("client", `conntrack -L -s ${CONTAINER} 2>/dev/null`);
+
+  /** The destination drops what a rule of nft says. */
+  async function dropping(rule: string, work: () => Promise<unknown>): Promise<void> {
+    await inside(
+      "internet",
+      `nft 'add table ip quiet; add chain ip quiet i { type filter hook input priority 0; }
+       add rule ip quiet i ${rule} drop'`,
+    );
+    try {
+      await work();
+    } finally {
+      await inside("internet", "nft delete table ip quiet");
+    }
   }
+
+  test("are over while they wait, also where the destination knows them no more and is silent", async () => {
+    const unknown = `ip saddr ${addressOf("stranger", "ipv4")} tcp flags & syn == 0`;
+    await dropping(unknown, async () => {
+      const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
+      const talk = ask("neighbour", "tcp", destination, { times: 2, pause: 8, timeout: 5 });
+      await begunBy(CONTAINER);
+      await client.steer(configured(second), known);
+      expect(await states()).toMatch(/ CLOSE /);
+      expect((await talk).split("\n").at(-1)).toBe("ECONNRESET");
+    });
+  });
+
+  test("are made with another one where nobody has answered yet", async () => {
+    await dropping(`ip saddr ${addressOf("gateway", "ipv4")} tcp flags syn`, async () => {
+      const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
+      const talk = ask("neighbour", "tcp", destination, { timeout: 20 });
+      await expect.poll(states, { timeout: 20_000 }).toMatch(/ SYN_SENT /);
+      await client.steer(configured(second), known);
+      expect(whose("ipv4", await talk)).toBe("second");
+    });
+  });
 });
 
 test("where one gateway is left no packet is marked any more, flows stay, and refusals count on", async () => {

@@ -192,6 +192,18 @@ test("neighbours hear of it that its addresses were somebody else's, before they
   }
 });
 
+test("what whoever attached it has said of neighbours for good stays", async () => {
+  const neighbours = ["10.1.0.77", "fd00:1::77"];
+  const show = () => inside("neighbour", "ip neigh show nud permanent");
+  for (const each of neighbours) {
+    await inside("neighbour", `ip neigh replace ${each} lladdr 02:00:00:00:00:77 dev eth0 nud permanent`);
+  }
+  const before = await show();
+  expect(before.trim().split("\n")).toHaveLength(neighbours.length);
+  await prepareGatewayNetns(kernelOf("neighbour"));
+  expect(await show()).toBe(before);
+});
+
 test("the gateway uses the addresses that it was told, and no other that its interface has", async () => {
   await inside(
     "gateway",

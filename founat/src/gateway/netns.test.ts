@@ -99,10 +99,10 @@ test("beside what the runtime made nothing stays of what routers have told, by t
 test("its hardware address is set anew where the link has one, because the kernel tells neighbours then", async () => {
   const network = { addresses: [GIVEN], routes: [GIVEN_ROUTE] };
   const ether = { link_type: "[1]", address: "02:00:00:00:00:04" };
-  const set = {
-    ...{ file: "ip", args: ["link", "set", "dev", "eth0", "address", "02:00:00:00:00:04"] },
+  const announcement = {
+    ...{ file: "sh", args: ["-c", expect.any(String), "sh", "eth0", "02:00:00:00:00:04"] },
     mayFail: true,
   };
-  expect(await preparation({ ...network, link: ether })).toEqual([DEAF, set]);
+  expect(await preparation({ ...network, link: ether })).toEqual([DEAF, announcement]);
   expect(await preparation({ ...network, link: { link_type: "[65534]" } })).toEqual([DEAF]);
 });

@@ -37,12 +37,18 @@ export async function prepareGatewayNetns(kernel: Kernel): Promise<void> {
 }
 
 /**
+ * Gives the device `$1` the hardware address `$2`, which it has. That has the kernel forget what it knows of neighbours, also
+ * for good: who has told it so (a network that answers no questions, such as the AWS VPC's) has no need of announcements.
+ */
+const ANNOUNCE = '[ -n "$(ip neigh show dev "$1" nud permanent)" ] || ip link set dev "$1" address "$2"';
+
+/**
  * A neighbour that has known another pod by an address sends there for up to eight seconds before it asks again (RFC 4861
  * section 7.3.3, which Linux follows for ARP as well). Not every kind of link may be given an address.
  */
 function announcementOf({ name, hardwareAddress }: LinkState): Command[] {
   if (hardwareAddress === undefined) return [];
-  return [{ file: "ip", args: ["link", "set", "dev", name, "address", hardwareAddress], mayFail: true }];
+  return [{ file: "sh", args: ["-c", ANNOUNCE, "sh", name, hardwareAddress], mayFail: true }];
 }
 
 async function readNetwork(kernel: Kernel): Promise<NetworkState> {
