@@ -4,3 +4,9 @@ import type { EgressReference } from "./schema.ts";
 export function egressKey({ namespace, name }: EgressReference): string {
   return `${namespace}/${name}`;
 }
+
+/** The Egress that {@link egressKey} has named. */
+export function egressOfKey(key: string): EgressReference {
+  const [namespace = "", name = ""] = key.split("/");
+  return { namespace, name };
+}

@@ -4,7 +4,7 @@ import { EGRESS_LABEL, type EgressClientSlice } from "@egress-nat/crds";
 import { done, WorkQueue } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { ClientRegistry } from "../client/registry.ts";
-import { egressKey } from "../records/egress-key.ts";
+import { egressKey, egressOfKey } from "../records/egress-key.ts";
 import type { NodeState } from "../records/node-state.ts";
 import type { EgressReference } from "../records/schema.ts";
 import type { SliceWriter } from "./writer.ts";
@@ -38,8 +38,7 @@ export class SliceKeeper {
   /** Runs until the signal is aborted. */
   run(signal: AbortSignal): Promise<void> {
     return this.#queue.run(async (key) => {
-      const [namespace = "", name = ""] = key.split("/");
-      const reference = { namespace, name };
+      const reference = egressOfKey(key);
       if (!this.#options.writer.isInOrder(reference)) await this.#options.writer.write(reference);
       return done;
     }, signal);

@@ -7,7 +7,7 @@ import type { ClientRegistry } from "../client/registry.ts";
 import type { WatchedGateway } from "../gateways/heartbeats.ts";
 import { type Pulse, pulseOfAll } from "../gateways/pulse.ts";
 import type { EgressView } from "../gateways/view.ts";
-import { egressKey } from "../records/egress-key.ts";
+import { egressKey, egressOfKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
 import { egressOf } from "./keeper.ts";
 import { nextStance, type Stance } from "./report.ts";
@@ -64,12 +64,11 @@ export class GatewayReporter {
     const gateways = Map.groupBy(this.#options.gateways(), ({ egress }) => egressKey(egress));
     for (const key of new Set([...this.#stances.keys(), ...gateways.keys()])) {
       const before = this.#stances.get(key);
-      const [namespace = "", name = ""] = key.split("/");
-      const after = this.#stancesOf({ namespace, name }, gateways.get(key) ?? [], before);
+      const reference = egressOfKey(key);
+      const after = this.#stancesOf(reference, gateways.get(key) ?? [], before);
       if (after.size > 0) this.#stances.set(key, after);
       else this.#stances.delete(key);
-      if (!isDeepStrictEqual(reportsOf(before), reportsOf(after)))
-        this.#options.onChange({ namespace, name });
+      if (!isDeepStrictEqual(reportsOf(before), reportsOf(after))) this.#options.onChange(reference);
     }
   }
 

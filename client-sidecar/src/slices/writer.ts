@@ -12,7 +12,7 @@ import { ifFound, type ResourceClient } from "@egress-nat/kube";
 import type { ClientRegistry } from "../client/registry.ts";
 import type { SliceVersion } from "../gateways/health.ts";
 import type { EgressView, StoredEgress } from "../gateways/view.ts";
-import { egressKey } from "../records/egress-key.ts";
+import { egressKey, egressOfKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
 import { desiredSlice, sliceClients } from "./desired.ts";
 
@@ -96,8 +96,7 @@ export class SliceWriter {
 
   #isGone(key: string): boolean {
     const { view, seen } = this.#options;
-    const [namespace = "", name = ""] = key.split("/");
-    const reference = { namespace, name };
+    const reference = egressOfKey(key);
     return (
       !this.#running.has(key) &&
       view.egress(reference) === undefined &&
