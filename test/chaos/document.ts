@@ -7,8 +7,8 @@ import { markdownTable } from "@egress-nat/tools/generate/markdown";
 import { z } from "zod";
 import { figure, limitWords, ReportJson } from "../bench/report.ts";
 import { isKept } from "./expected.ts";
-import { figuresOf, HEADER, Measurement, type Report, verdictsOf } from "./report.ts";
-import type { Round } from "./round.ts";
+import { figuresOf, HEADER, Measurement, type Report, verdictsOf, verdictsOn } from "./report.ts";
+import { sumOver } from "./round.ts";
 
 const FOLDER = "docs/slo";
 const ROOT = join(import.meta.dirname, "../..");
@@ -54,10 +54,11 @@ export function sloText(files: readonly SloFile[]): string {
 
 /** One line for each scenario, however many files tell of it. */
 function summary(measurements: readonly Measurement[]): string[] {
-  const lines = measurements.flatMap((measurement) =>
-    measurement.reports.map((report) => {
-      const verdicts = verdictsOf({ ...measurement, reports: [report], holdings: [] });
-      const missed = verdicts.filter((verdict) => !isKept(verdict)).map(({ name }) => name);
+  const lines = measurements.flatMap(({ reports }) =>
+    reports.map((report) => {
+      const missed = verdictsOn(report)
+        .filter((verdict) => !isKept(verdict))
+        .map(({ name }) => name);
       const outcome = missed.length > 0 ? `**missed**: ${missed.join("; ")}` : "kept";
       return [...briefly(report), report.selection === "Agent" ? outcome : "-"];
     }),
@@ -77,7 +78,7 @@ function summary(measurements: readonly Measurement[]): string[] {
 }
 
 function briefly({ chaos, selection, rounds }: Report): string[] {
-  const total = (count: (round: Round) => number) => rounds.reduce((sum, round) => sum + count(round), 0);
+  const total = sumOver(rounds);
   const [lost, open] = [total((round) => round.reset + round.broken), total((round) => round.surviving)];
   return [
     ...[chaos, selection, `${rounds.length}`, `${lost} of ${lost + open}`],

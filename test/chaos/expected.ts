@@ -1,7 +1,7 @@
 /** What a scenario must keep with Agent selection. */
 
 import { z } from "zod";
-import type { Round } from "./round.ts";
+import { type Round, sumOver } from "./round.ts";
 
 export const Expected = z.object({
   /** Flows that may be reset: none, or those of the gateway that the scenario takes. */
@@ -24,7 +24,7 @@ export interface Verdict {
 /** What of the rounds has to be how small. */
 export function verdicts(expected: Expected, rounds: readonly Round[]): Verdict[] {
   const { mayReset, mayHang, downtimeMs, resetMs } = expected;
-  const total = (count: (round: Round) => number) => rounds.reduce((sum, round) => sum + count(round), 0);
+  const total = sumOver(rounds);
   const resets = rounds.map(({ slowestResetMs = 0 }) => slowestResetMs);
   const all: (Verdict | false)[] = [
     mayReset === "none" && {

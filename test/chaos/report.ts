@@ -2,7 +2,7 @@ import { aligned } from "@egress-nat/tools/system/table";
 import { z } from "zod";
 import { downtimeQuantile, Expected, isKept, type Verdict, verdicts } from "./expected.ts";
 import { growth, Holding } from "./holding.ts";
-import { Round } from "./round.ts";
+import { Round, sumOver } from "./round.ts";
 
 /** What a scenario came to, with one selection. */
 export const Report = z.object({
@@ -42,7 +42,7 @@ export function verdictsOf({
 }
 
 /** Service selection has nothing to keep but to be measured: its figures say what it is. */
-function verdictsOn({ selection, expected, rounds, brokenOff }: Report): Verdict[] {
+export function verdictsOn({ selection, expected, rounds, brokenOff }: Report): Verdict[] {
   const kept = selection === "Agent" && rounds.length > 0 ? verdicts(expected, rounds) : [];
   if (brokenOff === undefined) return kept;
   return [...kept, { name: `rounds broken off: ${brokenOff}`, value: 1, atMost: 0 }];
@@ -64,7 +64,7 @@ export function figuresOf(reports: readonly Report[]): string[][] {
 }
 
 function figures({ chaos, selection, rounds }: Report): string[] {
-  const total = (count: (round: Round) => number) => rounds.reduce((sum, round) => sum + count(round), 0);
+  const total = sumOver(rounds);
   const longest = (time: (round: Round) => number) => Math.max(...rounds.map(time));
   const resets = rounds.flatMap(({ slowestResetMs = [] }) => slowestResetMs);
   return [
@@ -87,10 +87,8 @@ export function formatMeasurement(measurement: Measurement): string {
     return [chaos, name, `${value}`, `at most ${atMost}: ${isKept(verdict) ? "kept" : "MISSED"}`];
   });
   const before = reports.flatMap(({ chaos, selection, rounds }) => {
-    const [failed, lost] = [
-      rounds.reduce((sum, round) => sum + round.failedBefore, 0),
-      rounds.reduce((sum, round) => sum + round.lostBefore, 0),
-    ];
+    const total = sumOver(rounds);
+    const [failed, lost] = [total((round) => round.failedBefore), total((round) => round.lostBefore)];
     if (failed + lost === 0) return [];
     return [
       `${chaos}, ${selection}: before anything was done ${failed} new connections failed, and ${lost} flows were lost`,

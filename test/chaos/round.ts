@@ -36,6 +36,11 @@ export const Round = z.object({
 });
 export type Round = z.infer<typeof Round>;
 
+/** @returns the sum over all rounds of what each comes to */
+export function sumOver(rounds: readonly Round[]): (figure: (round: Round) => number) => number {
+  return (figure) => rounds.reduce((sum, round) => sum + figure(round), 0);
+}
+
 /**
  * @param reports one of each client
  * @param victim addresses of the gateway that the scenario takes
