@@ -67,14 +67,18 @@ export class Controller {
     keysOf: (change: Change<T>) => Iterable<string>,
     afterMs?: number,
   ): void {
-    this.#watches.push(() =>
-      cache.onChange((change) => {
-        for (const key of keysOf(change)) {
-          if (afterMs === undefined) this.#queue.add(key);
-          else this.#queue.addAfter(key, afterMs);
-        }
-      }),
+    this.#follow(cache, keysOf, (key) =>
+      afterMs === undefined ? this.#queue.add(key) : this.#queue.addAfter(key, afterMs),
     );
+  }
+
+  /** As {@link watch}, of what to reconcile changes itself, also where it fails: that is no reason to try again sooner. */
+  watchOwn<T extends KubeObject>(
+    cache: Pick<Cache<T>, "onChange">,
+    keysOf: (change: Change<T>) => Iterable<string>,
+    afterMs: number,
+  ): void {
+    this.#follow(cache, keysOf, (key) => this.#queue.remind(key, afterMs));
   }
 
   /**
@@ -87,5 +91,17 @@ export class Controller {
       const logger = this.#logger.child({ [this.name]: key, reconcileId });
       return reconcile(gather(key), { key, logger, signal: stop });
     }, signal);
+  }
+
+  #follow<T extends KubeObject>(
+    cache: Pick<Cache<T>, "onChange">,
+    keysOf: (change: Change<T>) => Iterable<string>,
+    enqueue: (key: string) => void,
+  ): void {
+    this.#watches.push(() =>
+      cache.onChange((change) => {
+        for (const key of keysOf(change)) enqueue(key);
+      }),
+    );
   }
 }

@@ -176,6 +176,47 @@ test("of two appointments for a key the earlier one counts", () => {
   expect(queue.delayed).toBe(0);
 });
 
+test("a reminder is no reason to try sooner what has failed, whenever it comes; anything else is", async () => {
+  const queue = createQueue();
+  void queue.run(worker, stop.signal);
+  queue.add("a");
+  queue.remind("a", 1);
+  await failNext(new KubeError("busy", { code: "TooManyRequests", retryable: true, retryAfterMs: 60_000 }));
+  queue.remind("a", 1);
+  clock.advance(1_000);
+  expect(log).toEqual(["a"]);
+  queue.addAfter("a", 1);
+  clock.advance(1);
+  await settle();
+  expect(log).toEqual(["a", "a"]);
+});
+
+test("a reminder of what has not failed is kept", async () => {
+  const queue = createQueue();
+  void queue.run(worker, stop.signal);
+  queue.add("a");
+  queue.remind("a", 1);
+  await finishNext();
+  clock.advance(1);
+  await settle();
+  expect(log).toEqual(["a", "a"]);
+});
+
+test("what waits beside a reminder is not forgotten with it", async () => {
+  for (const order of [["remind", "addAfter"] as const, ["addAfter", "remind"] as const]) {
+    const queue = createQueue();
+    log = [];
+    void queue.run(worker, stop.signal);
+    queue.add("a");
+    for (const ask of order) queue[ask]("a", 1);
+    await failNext(new KubeError("busy", { code: "TooManyRequests", retryable: true, retryAfterMs: 60_000 }));
+    clock.advance(1);
+    await settle();
+    expect(log).toEqual(["a", "a"]);
+    jobs = [];
+  }
+});
+
 test("many keys that need no waiting do not keep everything else waiting", async () => {
   const queue = createQueue();
   for (let key = 0; key < 100; key += 1) queue.add(String(key));

@@ -61,6 +61,8 @@ export interface WorkQueueOptions {
 
 interface Appointment {
   readonly dueAt: number;
+  /** Whether nothing but {@link WorkQueue.remind} asks for it. */
+  readonly isReminder: boolean;
   readonly cancel: () => void;
 }
 
@@ -109,15 +111,12 @@ export class WorkQueue {
 
   /** Adds a key after a delay, or sooner where it already waits for an earlier time. */
   addAfter(key: string, delayMs: number): void {
-    const dueAt = this.#clock.now() + delayMs;
-    const existing = this.#appointments.get(key);
-    if (existing && existing.dueAt <= dueAt) return;
-    existing?.cancel();
-    const cancel = this.#clock.after(delayMs, () => {
-      this.#appointments.delete(key);
-      this.add(key);
-    });
-    this.#appointments.set(key, { dueAt, cancel });
+    this.#appoint(key, delayMs, false);
+  }
+
+  /** As {@link addAfter}, but no reason to try sooner what has failed: the failure may be what causes it. */
+  remind(key: string, delayMs: number): void {
+    if (!this.#backoffs.has(key) || this.#active.has(key)) this.#appoint(key, delayMs, true);
   }
 
   /**
@@ -167,10 +166,30 @@ export class WorkQueue {
       const backoff = this.#backoffs.get(key) ?? new Backoff(this.#options.backoff);
       this.#backoffs.set(key, backoff);
       const retryAfterMs = backoff.next(error instanceof KubeError ? error.retryAfterMs : 0);
+      const waiting = this.#appointments.get(key);
+      if (waiting?.isReminder) {
+        waiting.cancel();
+        this.#appointments.delete(key);
+      }
       this.addAfter(key, retryAfterMs);
       this.#options.onReport?.({ key, outcome: "error", durationMs: elapsed() });
       this.#options.onFailure?.({ key, id, error, failures: backoff.failures, retryAfterMs });
     }
+  }
+
+  #appoint(key: string, delayMs: number, isReminder: boolean): void {
+    const dueAt = this.#clock.now() + delayMs;
+    const existing = this.#appointments.get(key);
+    if (existing && existing.dueAt <= dueAt) {
+      this.#appointments.set(key, { ...existing, isReminder: existing.isReminder && isReminder });
+      return;
+    }
+    existing?.cancel();
+    const cancel = this.#clock.after(delayMs, () => {
+      this.#appointments.delete(key);
+      this.add(key);
+    });
+    this.#appointments.set(key, { dueAt, cancel, isReminder: isReminder && existing?.isReminder !== false });
   }
 
   #leave(key: string): void {

@@ -80,12 +80,13 @@ describe("what the operator watches", () => {
   let asked: string[];
 
   /** Notes what would be looked at, and after how long. */
-  const noting = (controller: string): Pick<Controller, "watch"> => ({
-    watch: (cache, keysOf, afterMs = 0) =>
+  const noting = (controller: string): Pick<Controller, "watch" | "watchOwn"> => {
+    const watch: Controller["watch"] = (cache, keysOf, afterMs = 0) =>
       void cache.onChange((happened) => {
         for (const key of keysOf(happened)) asked.push(`${controller} ${key} after ${afterMs} ms`);
-      }),
-  });
+      });
+    return { watch, watchOwn: watch };
+  };
 
   beforeEach(() => {
     caches = createCaches({

@@ -36,14 +36,18 @@ const CHILDREN_AFTER_MS = 100;
 /** Nodes come in crowds as well, and what is published is read by all of them. */
 const CLUSTER_RANGES_AFTER_MS = 500;
 
-export function watchCaches(controllers: Controllers<Pick<Controller, "watch">>, caches: Caches): void {
+export function watchCaches(
+  controllers: Controllers<Pick<Controller, "watch" | "watchOwn">>,
+  caches: Caches,
+): void {
   const { egress, slice, clusterRanges } = controllers;
   const { egresses, children, slices, endpointSlices, nodes, namespaces } = caches;
   const endpointSlicesOf = (node: string) => endpointSlices.store.byIndex(BY_NODE, node);
   const slicesBy = (index: string) => (value: string) => slices.store.byIndex(index, value);
 
-  for (const cache of [egresses, ...Object.values(children)])
-    egress.watch<KubeObject>(cache, itself, CHILDREN_AFTER_MS);
+  for (const cache of Object.values(children)) egress.watch<KubeObject>(cache, itself, CHILDREN_AFTER_MS);
+  // A status tells of failures, each time in other words perhaps.
+  egress.watchOwn(egresses, itself, CHILDREN_AFTER_MS);
   egress.watch(egresses, specChanged);
   egress.watch(slices, ({ object }) => egressKeys(object), CLIENTS_AFTER_MS);
   egress.watch(slices, reportsChanged);
