@@ -165,8 +165,8 @@ export class LeaderElector {
       return true;
     } catch (err) {
       if (signal?.aborted) return false;
-      // Conflict and AlreadyExists: another candidate was faster, the next read tells who.
-      const level = hasCode(err, "Conflict") || hasCode(err, "AlreadyExists") ? "debug" : "warn";
+      // Another candidate was faster, the next read tells who.
+      const level = hasCode(err, "Conflict") ? "debug" : "warn";
       logger[level]({ lease: name, identity, err }, "cannot acquire or renew the lease");
       return false;
     }
@@ -235,9 +235,9 @@ export class LeaderElector {
     const { transport, namespace, name } = this.#options;
     const metadata = current?.metadata ?? { namespace, name };
     const body = { apiVersion: LEASE_RESOURCE.apiVersion, kind: LEASE_RESOURCE.kind, metadata, spec };
-    const method = current ? "PUT" : "POST";
-    const path = resourcePath(LEASE_RESOURCE, current ? { namespace, name } : { namespace });
-    return Lease.parse(await transport.request({ method, path, body, ...limits }));
+    const path = resourcePath(LEASE_RESOURCE, { namespace, name });
+    // It may be made by PUT, unlike most other objects: so a Role can allow that by its name.
+    return Lease.parse(await transport.request({ method: "PUT", path, body, ...limits }));
   }
 
   #jittered(): number {

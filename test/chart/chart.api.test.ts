@@ -51,6 +51,23 @@ test("with all that closes metrics it is accepted by the API server", async () =
 
 type Right = [account: string, verb: string, resource: string];
 
+test("the operator makes again what somebody has deleted of its own", async () => {
+  await using _operator = await startOperator(chart);
+  const eventually = { timeout: 60_000, interval: 200 };
+  const stateOf = async (object: string) => {
+    const path = "-o=jsonpath={.metadata.uid} {.spec.holderIdentity}{.data.ranges}";
+    const { stdout } = await run(["get", ...object.split(" "), "-n", NAMESPACE, path, "--ignore-not-found"]);
+    return stdout;
+  };
+  for (const object of ["lease egress-nat-operator", "configmap egress-nat-cluster-ranges"]) {
+    await expect.poll(() => stateOf(object), eventually).toMatch(/ \S/);
+    const before = await stateOf(object);
+    await run(["delete", ...object.split(" "), "-n", NAMESPACE]);
+    await expect.poll(() => stateOf(object), eventually).toMatch(/ \S/);
+    expect(await stateOf(object)).not.toBe(before);
+  }
+});
+
 describe("the rights", () => {
   const may = async (account: string, verb: string, what: string): Promise<boolean> => {
     const [plural = "", subresource = ""] = what.split("/");
