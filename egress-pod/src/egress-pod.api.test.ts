@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Family } from "@egress-nat/addresses";
 import {
   CLUSTER_RANGES_CONFIG_MAP,
@@ -76,9 +77,6 @@ class FakeGateway implements GatewayPort {
   async drops() {
     return new Map();
   }
-  async liveFlows() {
-    return this.flows;
-  }
   get addresses() {
     return [...this.clients.values()].flat().sort();
   }
@@ -145,6 +143,7 @@ const newPod = () => {
       kernel.config = config;
       return kernel;
     },
+    liveFlows: async () => kernel.flows,
     watchKernel: async ({ onChange }) => {
       suspect = onChange;
     },
@@ -474,6 +473,18 @@ test("draining, it promises no more time than its pod has, nor more than the Egr
   await draining;
   expect(events.slice(1)).toEqual([expect.stringMatching(/^internet GatewayDrained: .* cuts off 1 flow\./)]);
   expect(applied(slice)).toBe("1");
+});
+
+test("draining before it has read its Egress, it waits for flows that a former process has let in", async () => {
+  kernel.flows = 1;
+  let hasEnded = false;
+  const draining = pod.drain().then(() => {
+    hasEnded = true;
+  });
+  await sleep(2_500);
+  expect(hasEnded).toBe(false);
+  kernel.flows = 0;
+  await draining;
 });
 
 test("draining, it serves old and new clients, and says so, until none is left", async () => {

@@ -26,6 +26,7 @@ import { drain } from "./drain.ts";
 import { DrainReport } from "./drain-report.ts";
 import { Drift } from "./drift.ts";
 import {
+  drainTimeoutMs,
   type GatewayEgress,
   gatewayConfig,
   lastUnderstood,
@@ -50,6 +51,8 @@ export interface EgressPodOptions {
   readonly clusterRangesNamespace: string;
   readonly transport: Transport;
   readonly createGateway: (config: GatewayConfig) => GatewayPort;
+  /** How many flows of clients the kernel has that are not over, whoever has let them in. @throws FounatError */
+  readonly liveFlows: () => Promise<number>;
   /** Follows what others change in the kernel until the signal is aborted, and calls `onChange` when they may have. */
   readonly watchKernel: (
     watch: Pick<GatewayWatchOptions, "ownTransactions" | "onChange">,
@@ -190,21 +193,19 @@ export class EgressPod {
    * @returns when it may end
    */
   async drain(): Promise<void> {
-    const { logger } = this.#options;
+    const { drainSeconds, liveFlows, logger } = this.#options;
     const drained = await drain({
       hasClients: () => this.#sync.applied?.clients.size !== 0,
-      liveFlows: () => this.#sync.liveFlows(),
-      timeoutMs: () => this.#drainTimeoutSeconds * 1000,
+      liveFlows,
+      // Of an Egress that has not been read yet nobody knows that it leaves less.
+      timeoutMs: () =>
+        this.#egresses.state.synced
+          ? drainTimeoutMs(this.#egress ?? this.#stored, drainSeconds)
+          : 1000 * drainSeconds,
       onProgress: (progress) => this.#drainReport.progress(progress),
       logger,
     });
     this.#drainReport.end(drained);
-  }
-
-  /** Of an Egress that is gone no time is left, and a longer time than its own is for the gateways that replace this one. */
-  get #drainTimeoutSeconds(): number {
-    const { drainTimeoutSeconds = 0 } = (this.#egress ?? this.#stored)?.spec ?? {};
-    return Math.min(drainTimeoutSeconds, this.#options.drainSeconds);
   }
 
   readonly #record = (event: GatewayEvent): void => {

@@ -52,6 +52,17 @@ export function lastUnderstood(
 }
 
 /**
+ * For how long a gateway serves on when it is to end, in milliseconds: a longer time than its pod has is for the gateways that
+ * replace this one.
+ *
+ * @param egress undefined: it is gone, and leaves no time
+ * @param limitSeconds what the pod has
+ */
+export function drainTimeoutMs(egress: StoredEgress | undefined, limitSeconds: number): number {
+  return 1000 * Math.min(egress?.spec?.drainTimeoutSeconds ?? 0, limitSeconds);
+}
+
+/**
  * @param egress undefined: it does not exist (any more), so nobody may go anywhere
  * @param clusterRanges CIDRs that are never reached through a gateway
  * @param addresses the gateway's own

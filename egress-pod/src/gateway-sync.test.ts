@@ -44,7 +44,6 @@ function recorder() {
       check: async () => [MISSING],
       repair: async () => record("repair", null),
       drops: async () => new Map(),
-      liveFlows: async () => 0,
       transactions: { begun: 0, succeeded: 0 },
     };
   });

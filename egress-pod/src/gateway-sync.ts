@@ -6,7 +6,7 @@ import type { DesiredState } from "./desired-state.ts";
 /** The part of founat's gateway that is used here. */
 export type GatewayPort = Pick<
   Gateway,
-  "configure" | "sync" | "update" | "check" | "repair" | "drops" | "liveFlows" | "transactions"
+  "configure" | "sync" | "update" | "check" | "repair" | "drops" | "transactions"
 >;
 
 const NO_TRANSACTIONS: TransactionCounts = { begun: 0, succeeded: 0 };
@@ -79,11 +79,6 @@ export class GatewaySync {
   /** Packets that were dropped, by the reason. @throws FounatError */
   async drops(): Promise<ReadonlyMap<string, number>> {
     return this.#gateway === undefined ? new Map() : this.#gateway.drops();
-  }
-
-  /** How many flows of clients are not over. @throws FounatError */
-  async liveFlows(): Promise<number> {
-    return this.#gateway === undefined ? 0 : this.#gateway.liveFlows();
   }
 
   /** After a failure the gateway takes the kernel as its record, and it is not certain what that holds. */

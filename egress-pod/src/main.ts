@@ -7,7 +7,14 @@ import {
   HEALTH_PORTS,
   HEARTBEAT_PORT,
 } from "@egress-nat/crds";
-import { Gateway, GatewayWatch, HeartbeatProber, HeartbeatResponder, kernelHere } from "@egress-nat/founat";
+import {
+  Gateway,
+  GatewayWatch,
+  HeartbeatProber,
+  HeartbeatResponder,
+  kernelHere,
+  liveFlows,
+} from "@egress-nat/founat";
 import { createTransport, EventRecorder, loadCredentials, regarding } from "@egress-nat/kube";
 import { createRegistry, HealthServer, parseEnvironment, runProgram } from "@egress-nat/program";
 import { EgressPod } from "./egress-pod.ts";
@@ -44,6 +51,7 @@ await runProgram("egress-pod", async ({ signal: terminated, logger: root }) => {
     transport,
     addresses: POD_IPS,
     createGateway: (config) => new Gateway(config, { kernel, logger }),
+    liveFlows: () => liveFlows(kernel),
     watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
     ping,
     askUplinks: askUplinksBy(prober),

@@ -10,6 +10,7 @@ export type { SilentTunnel, TunnelProbeOptions } from "./client/probe.ts";
 export type { Difference } from "./difference.ts";
 export { FounatError, type FounatErrorCode } from "./error.ts";
 export type { GatewayBackend, GatewayClient, GatewayConfig } from "./gateway/config.ts";
+export { liveFlows } from "./gateway/flows.ts";
 export { Gateway, type Suspicion } from "./gateway/gateway.ts";
 export { prepareGatewayNetns } from "./gateway/netns.ts";
 export { GatewayWatch, type GatewayWatchOptions } from "./gateway/watch.ts";

@@ -52,10 +52,6 @@ class RecordedRules implements GatewayPort {
     for (const { addresses } of put) for (const address of addresses) this.clients.add(address);
   }
 
-  async liveFlows() {
-    return 0;
-  }
-
   async check() {
     return [];
   }
@@ -111,6 +107,7 @@ beforeAll(async () => {
       rules.config = config;
       return rules;
     },
+    liveFlows: async () => 0,
     // Nobody else changes what is recorded here.
     watchKernel: async () => undefined,
     ping: async () => undefined,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { FounatError } from "../error.ts";
 import type { Step } from "../kernel/step.ts";
-import { endFlows, liveFlows, masqueradedSources } from "./flows.ts";
+import { countLive, endFlows, masqueradedSources } from "./flows.ts";
 import { Gateway } from "./gateway.ts";
 
 const IPV4 = `\
@@ -30,12 +30,12 @@ describe("the flows of clients", () => {
   });
 
   it("are counted until they are over", () => {
-    expect(liveFlows([IPV4, IPV6])).toBe(6);
+    expect(countLive([IPV4, IPV6])).toBe(6);
     const closing = IPV4.replace("ESTABLISHED", "CLOSE_WAIT");
-    expect(liveFlows([closing])).toBe(5);
-    expect(liveFlows([closing.replace("CLOSE_WAIT", "TIME_WAIT")])).toBe(4);
-    expect(liveFlows([closing.replace("CLOSE_WAIT", "CLOSE")])).toBe(4);
-    expect(liveFlows(["", ""])).toBe(0);
+    expect(countLive([closing])).toBe(5);
+    expect(countLive([closing.replace("CLOSE_WAIT", "TIME_WAIT")])).toBe(4);
+    expect(countLive([closing.replace("CLOSE_WAIT", "CLOSE")])).toBe(4);
+    expect(countLive(["", ""])).toBe(0);
   });
 
   it("that a process left behind are ended by the next one, once, and those of clients are not", async () => {

@@ -3,7 +3,7 @@ import { FounatError } from "../error.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Step } from "../kernel/step.ts";
 
-/** The steps whose output {@link masqueradedSources} and {@link liveFlows} take. */
+/** The steps whose output {@link masqueradedSources} and {@link countLive} take. */
 export const READ_FLOWS: readonly Step[] = FAMILIES.map((family) => ({
   file: "conntrack",
   args: ["-L", "-f", family],
@@ -22,8 +22,18 @@ export function masqueradedSources(listings: readonly string[]): ReadonlySet<str
   return sources;
 }
 
-/** How many flows of clients are not over. */
-export function liveFlows(listings: readonly string[]): number {
+/**
+ * How many flows of a gateway's clients are not over: one that is about to end waits for them. The kernel alone knows, also
+ * where another program has let them in.
+ *
+ * @throws FounatError `kernel-command-failed`
+ */
+export async function liveFlows(kernel: Pick<Kernel, "read">): Promise<number> {
+  return countLive(await kernel.read(READ_FLOWS));
+}
+
+/** How many of the flows of clients are not over. */
+export function countLive(listings: readonly string[]): number {
   let live = 0;
   for (const { state, isMasqueraded } of flows(listings)) if (isMasqueraded && !OVER.test(state)) live += 1;
   return live;

@@ -7,7 +7,7 @@ import type { Kernel } from "../kernel/kernel.ts";
 import type { Logger } from "../logger.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayBackend, GatewayClient, GatewayConfig } from "./config.ts";
-import { endFlows, liveFlows, masqueradedSources, READ_FLOWS } from "./flows.ts";
+import { endFlows, masqueradedSources, READ_FLOWS } from "./flows.ts";
 import { missingPeers, PeerBook, type PeerChanges } from "./peers.ts";
 import { type GatewayFacts, planGateway } from "./plan.ts";
 import { type GatewayState, gatewayFacts, readGatewayState } from "./state.ts";
@@ -150,15 +150,6 @@ export class Gateway {
       await this.#backend.run(steps);
       await this.#endFlows();
     });
-  }
-
-  /**
-   * How many flows of clients are not over: a gateway that is about to end waits for them.
-   *
-   * @throws FounatError `kernel-command-failed`
-   */
-  async liveFlows(): Promise<number> {
-    return liveFlows(await this.#kernel.read(READ_FLOWS));
   }
 
   /**
