@@ -98,6 +98,15 @@ describe("a gateway that gets no answer from a family any more", () => {
     expect(reasons()).toEqual(["UplinkLost", "UplinkBack"]);
   });
 
+  test("tells each loss by another event: of one that repeats the gateway may not change the count", async () => {
+    for (const answered of [false, true, false, true]) {
+      const told = events.length;
+      await say(answered, V6);
+      await expect.poll(() => events.length).toBe(told + 1);
+    }
+    expect(new Set(events.map(({ message }) => message)).size).toBe(4);
+  });
+
   test("stays in use where no other has its way in that family, and says so", async () => {
     others = new Set(["ipv6"]);
     await say(false, V4, OTHER_V4);

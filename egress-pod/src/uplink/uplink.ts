@@ -46,6 +46,7 @@ export class Uplink {
   #inDoubtSinceMs: number | undefined;
   /** Undefined of a new gateway, until each family has shown what it is. */
   #state: State | undefined;
+  #changes = 0;
 
   constructor(options: UplinkOptions) {
     this.#options = options;
@@ -122,7 +123,13 @@ export class Uplink {
     if (before === undefined && state === "works") return;
     const { recordEvent, logger } = this.#options;
     logger.warn({ before, after: state, silent: this.#asked(silent) }, "the way out has changed");
-    recordEvent(this.#eventOf(state));
+    this.#changes += 1;
+    const { message, ...event } = this.#eventOf(state);
+    // Events that say the same would be one, whose count a gateway may not change: their number makes each another one.
+    recordEvent({
+      ...event,
+      message: `${message} (change ${this.#changes} of its way out since it started)`,
+    });
   }
 
   /** A gateway that takes no new flows takes none for a while yet. */
