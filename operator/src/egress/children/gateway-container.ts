@@ -45,9 +45,13 @@ const PORTS = [
   { name: "health", containerPort: HEALTH_PORTS.egressPod, protocol: "TCP" },
 ] satisfies V1Container["ports"];
 
+/** One that does not answer may not hear that it is to end either. */
+const RESTART_GRACE_SECONDS = 5;
+
 /**
  * A gateway that cannot serve leaves the Service within seconds, and its flows break. One that only does not answer, on a
- * node that is short of processor time, forwards all the same: it leaves after half a minute, and is restarted after two.
+ * node that is short of processor time, forwards all the same: it leaves after half a minute, and is restarted after two. Its
+ * kernel goes on meanwhile, so that nothing waits for the end of its flows, as when the pod itself ends.
  */
 const PROBES = {
   // A start may take a minute on a node that is short of CPU.
@@ -56,6 +60,7 @@ const PROBES = {
     periodSeconds: 2,
     timeoutSeconds: 5,
     failureThreshold: 60,
+    terminationGracePeriodSeconds: RESTART_GRACE_SECONDS,
   },
   readinessProbe: {
     httpGet: { path: "/readyz", port: "health" },
@@ -69,6 +74,7 @@ const PROBES = {
     periodSeconds: 10,
     timeoutSeconds: 15,
     failureThreshold: 8,
+    terminationGracePeriodSeconds: RESTART_GRACE_SECONDS,
   },
 } satisfies Pick<V1Container, "livenessProbe" | "readinessProbe" | "startupProbe">;
 
