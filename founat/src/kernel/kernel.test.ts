@@ -97,6 +97,15 @@ test("a sysctl that cannot be written is named", async () => {
   await expect(run).rejects.toThrow("writing sysctls net/nowhere/x failed: ");
 });
 
+test("a command that somebody kills is no answer, not even where its failure would be one", async () => {
+  const killed = { file: "sh", args: ["-c", "kill -KILL $$"], mayFail: true };
+  await expect(kernelHere().run([killed])).rejects.toMatchObject({
+    ...{ code: "kernel-command-killed", retryable: true },
+    message: "`sh -c kill -KILL $$` failed: it was ended by SIGKILL",
+  });
+  expect(await kernelHere().run([{ file: "no-such-program", args: [], mayFail: true }])).toEqual([""]);
+});
+
 describe("a command that does not end", () => {
   const kernel = kernelHere({ silenceMs: 500 });
   const hanging = { file: "sleep", args: ["600"] };

@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 export interface ProcessResult {
   readonly stdout: string;
   readonly stderr: string;
-  /** Undefined: it exceeded a limit, which `stderr` names, and was killed. */
+  /** Undefined: it did not come to an end of its own, which would be an answer, and `stderr` says why. */
   readonly exitCode: number | undefined;
 }
 
@@ -54,12 +54,15 @@ export function runProcess(
       if (stdout.length + stderr.length > MAX_OUTPUT_CHARACTERS)
         kill(`it printed more than ${MAX_OUTPUT_CHARACTERS} characters`);
     };
-    // Where the program could not be started, only the error says why.
+    // Where the program could not be started, only the error says why. One that is not there would never say more.
     child.once("error", (error) => {
       stderr += String(error);
-      finish(1);
+      finish((error as NodeJS.ErrnoException).code === "ENOENT" ? 1 : undefined);
     });
-    child.once("close", (code) => finish(code ?? 1));
+    child.once("close", (code, signal) => {
+      if (code === null) stderr = `it was ended by ${signal}`;
+      finish(code ?? undefined);
+    });
     child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       stdout += text;
       onOutput();
