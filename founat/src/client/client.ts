@@ -64,7 +64,7 @@ export class Client {
         return attempt();
       });
     const first = await look();
-    const { localRoutes, known } = first.loosens ? await look() : first;
+    const { localRoutes, known } = first.isInterim ? await look() : first;
     const differences = [...found.values()];
     if (differences.length > 0) this.#logger.debug({ differences }, "client applied");
     return { differences, localRoutes, known };
@@ -156,7 +156,7 @@ export class Client {
 
   async #changes(
     config: ClientConfig,
-  ): Promise<Changes & Omit<Repair, "differences"> & Pick<ClientPlan, "loosens">> {
+  ): Promise<Changes & Omit<Repair, "differences"> & Pick<ClientPlan, "isInterim">> {
     const state = await readClientState(this.#kernel, config);
     const facts = clientFacts(state, config.uplink);
     const plan = planClient(config, facts);
@@ -171,7 +171,7 @@ export class Client {
     const changes = clientChanges(plan, state, guard.changes(state.guard, listing));
     return {
       ...changes,
-      loosens: plan.loosens,
+      isInterim: plan.isInterim,
       localRoutes: wideOnes(facts.mainRoutes, config),
       known: new Known(config, facts, plan),
     };

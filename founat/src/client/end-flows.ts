@@ -91,12 +91,12 @@ DUMP: while (1) {
     $at += ($length + 3) & ~3;
     $wanted{mark_of($bytes) & $mask} or next;
     my $flow = attributes($bytes);
-    my $connection = connection(attributes($flow->{+TUPLE_ORIG}));
-    push @sockets, $connection->{socket} if $connection && $connection->{isOwn};
     # An attempt that nobody has answered begins anew by its next segment.
     my $is_answered = unpack('N', $flow->{+STATUS} // "\0" x 4) & SEEN_REPLY;
+    my $connection = $is_answered ? connection(attributes($flow->{+TUPLE_ORIG})) : undef;
+    push @sockets, $connection->{socket} if $connection && $connection->{isOwn};
     my $known = [$family, join '', map { attribute($_, $flow->{$_}) } TUPLE_ORIG, ZONE, ID];
-    push @{$connection && !$connection->{isOwn} && $is_answered ? \@over : \@lost}, $known;
+    push @{$connection && !$connection->{isOwn} ? \@over : \@lost}, $known;
   }
 }
 # Closed, so that it ends soon, and another connection may have its ports.

@@ -100,6 +100,20 @@ async function begunBy(address: string): Promise<void> {
   await expect.poll(() => inside("client", live), { timeout: 20_000 }).toBe("1\n");
 }
 
+/** The destination drops what a rule of nft says. */
+async function dropping(rule: string, work: () => Promise<unknown>): Promise<void> {
+  await inside(
+    "internet",
+    `nft 'add table ip quiet; add chain ip quiet i { type filter hook input priority 0; }
+     add rule ip quiet i ${rule} drop'`,
+  );
+  try {
+    await work();
+  } finally {
+    await inside("internet", "nft delete table ip quiet");
+  }
+}
+
 const all = (gateway: string) => ways.map(() => gateway);
 
 test("flows stay with the gateway that they began with, whoever takes new ones", async () => {
@@ -263,20 +277,6 @@ describe("connections of containers, when their gateway is gone", () => {
   const destination = addressOf("internet", "ipv4");
   const states = () => inside("client", `conntrack -L -s ${CONTAINER} 2>/dev/null`);
 
-  /** The destination drops what a rule of nft says. */
-  async function dropping(rule: string, work: () => Promise<unknown>): Promise<void> {
-    await inside(
-      "internet",
-      `nft 'add table ip quiet; add chain ip quiet i { type filter hook input priority 0; }
-       add rule ip quiet i ${rule} drop'`,
-    );
-    try {
-      await work();
-    } finally {
-      await inside("internet", "nft delete table ip quiet");
-    }
-  }
-
   test("are over while they wait, also where the destination knows them no more and is silent", async () => {
     const unknown = `ip saddr ${addressOf("stranger", "ipv4")} tcp flags & syn == 0`;
     await dropping(unknown, async () => {
@@ -288,16 +288,31 @@ describe("connections of containers, when their gateway is gone", () => {
       expect((await talk).split("\n").at(-1)).toBe("ECONNRESET");
     });
   });
+});
 
-  test("are made with another one where nobody has answered yet", async () => {
+test.each([
+  ["a container", "neighbour"],
+  ["the pod itself", "client"],
+] as const)(
+  "connections of %s are made with another gateway where nobody has answered yet",
+  async (_, name) => {
     await dropping(`ip saddr ${addressOf("gateway", "ipv4")} tcp flags syn`, async () => {
       const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
-      const talk = ask("neighbour", "tcp", destination, { timeout: 20 });
+      const talk = ask(name, "tcp", addressOf("internet", "ipv4"), { timeout: 20 });
+      const states = () => inside("client", "conntrack -L -p tcp 2>/dev/null");
       await expect.poll(states, { timeout: 20_000 }).toMatch(/ SYN_SENT /);
       await client.steer(configured(second), known);
       expect(whose("ipv4", await talk)).toBe("second");
     });
-  });
+  },
+);
+
+test("gateways wait for the marks of those that go, where there are no others", async () => {
+  const withFew = (gateway: ClientGateway) => ({ ...configured(gateway), markMask: 0x03000000 });
+  await client.apply(withFew(first));
+  await client.apply(withFew(second));
+  expect(await newFlows()).toEqual(all("second"));
+  expect(await client.check(withFew(second))).toEqual([]);
 });
 
 test("where one gateway is left no packet is marked any more, flows stay, and refusals count on", async () => {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { FAMILIES, type Family, familyOf, firstOfEach } from "@egress-nat/addresses";
+import { FAMILIES, type Family, familyOf } from "@egress-nat/addresses";
 import { guardSteering } from "../backends/nft/guard.ts";
 import { linkName } from "../iproute/links.ts";
 import type { Step } from "../kernel/step.ts";
@@ -8,7 +8,7 @@ import { endFlows } from "./end-flows.ts";
 import { pinKey } from "./pins.ts";
 import { type ClientFacts, type ClientPlan, planWays } from "./plan.ts";
 import type { Ways } from "./policy.ts";
-import { choicesOf, gatewaysOf } from "./tunnels.ts";
+import { choicesOf, gatewaysOf, withoutAddresses } from "./tunnels.ts";
 
 /**
  * What a look at a client's network namespace has left there. It is true until somebody else changes something, so that
@@ -106,10 +106,9 @@ export class Known implements KnownClient {
   }
 
   /** Addresses of gateways to which there is no tunnel yet. */
-  #newcomers({ pins, links }: ReturnType<typeof planWays>): ReadonlySet<string> {
-    const known = new Set(this.#plan.policy.pins.map(({ link }) => link));
-    const missing = new Set(pins.flatMap(({ link }) => (known.has(link) ? [] : [link])));
-    return new Set(links.flatMap((link) => (missing.has(linkName(link)) ? (link.remote ?? []) : [])));
+  #newcomers({ links }: ReturnType<typeof planWays>): ReadonlySet<string> {
+    const known = new Set(this.#plan.links.map(linkName));
+    return new Set(links.flatMap((link) => (known.has(linkName(link)) ? [] : (link.remote ?? []))));
   }
 }
 
@@ -120,7 +119,7 @@ export class Known implements KnownClient {
  */
 function without(addresses: ReadonlySet<string>, config: ClientConfig): ClientConfig | undefined {
   const egresses = config.egresses.map((egress) => {
-    const reduced = { ...egress, gateways: egress.gateways.flatMap((each) => withoutThose(addresses, each)) };
+    const reduced = withoutAddresses(addresses, egress);
     const lacking = FAMILIES.filter((family) => takesNew(family, egress) && !takesNew(family, reduced));
     const gateways = reduced.gateways.map((gateway): ClientGateway => {
       const isNeeded = lacking.some((family) => gateway[family] !== undefined);
@@ -131,14 +130,6 @@ function without(addresses: ReadonlySet<string>, config: ClientConfig): ClientCo
   });
   const served = egresses.filter((egress) => egress !== undefined);
   return served.length === egresses.length ? { ...config, egresses: served } : undefined;
-}
-
-/** Nothing where no address is left. */
-function withoutThose(addresses: ReadonlySet<string>, { flows, ...gateway }: ClientGateway): ClientGateway[] {
-  const left = FAMILIES.flatMap((family) => gateway[family] ?? []).filter(
-    (address) => !addresses.has(address),
-  );
-  return left.length === 0 ? [] : [{ ...firstOfEach(left), ...(flows && { flows }) }];
 }
 
 function takesNew(family: Family, egress: ClientEgress): boolean {

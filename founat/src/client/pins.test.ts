@@ -91,6 +91,17 @@ describe("the numbers of links", () => {
     expect(pin?.number).not.toBe(former?.number);
   });
 
+  test("have to wait where links that are about to go have all, as many as they may become", () => {
+    const known = new Map([
+      ["fou4_00000001", 1],
+      ["fou4_00000002", 2],
+    ]);
+    const [one, other, third] = [link("10.0.0.1"), link("10.0.0.2"), link("10.0.0.3")];
+    expect(pinsOf([one, other], known, 0x3)).toEqual([]);
+    expect(pinsOf([one, other], new Map(), 0x3)).toHaveLength(2);
+    expect(() => pinsOf([one, other, third], known, 0x3)).toThrow("too narrow for 3 gateways");
+  });
+
   test("of links that are gone are stale", () => {
     const [one, other] = [link("10.0.0.1"), link("10.0.0.2")];
     const state = kernelOf([one, other]);

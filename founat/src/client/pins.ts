@@ -62,9 +62,10 @@ function isOfPin({ preference, protocol }: NetworkState["rules"][number]): boole
 }
 
 /**
- * Gives each link a number. One that has none gets what its name asks for, so that it is the same again where the kernel
+ * Gives links numbers. One that has none gets what its name asks for, so that it is the same again where the kernel
  * has lost it, or else the next that is free. That of a link which is about to go is not free yet: flows may have it.
  *
+ * @returns one for each link that leads to a gateway, but for those that have to wait until others have gone
  * @throws FounatError `invalid-config` where the mask has too few bits
  */
 export function pinsOf(links: readonly TunnelLink[], known: PinNumbers, mask: number): Pin[] {
@@ -72,20 +73,21 @@ export function pinsOf(links: readonly TunnelLink[], known: PinNumbers, mask: nu
   const holders = new Map(Array.from(known, ([key, number]) => [number, key]));
   const taken = new Set<number>();
   const pinned = links.filter(({ remote }) => remote !== undefined);
-  return pinned.map((each) => {
+  if (pinned.length > available) {
+    throw new FounatError(
+      "invalid-config",
+      `markMask ${hex(mask)} is too narrow for ${pinned.length} gateways: give it more bits`,
+    );
+  }
+  return pinned.flatMap((each) => {
     const link = linkName(each);
     const own = known.get(pinKey(link)) ?? 0;
     const isOwn = own <= available && holders.get(own) === pinKey(link) && !taken.has(own);
     const number = isOwn ? own : freeNumber(link, available, holders);
-    if (number === undefined) {
-      throw new FounatError(
-        "invalid-config",
-        `markMask ${hex(mask)} is too narrow for ${pinned.length} gateways: give it more bits`,
-      );
-    }
+    if (number === undefined) return [];
     holders.set(number, pinKey(link));
     taken.add(number);
-    return { family: each.family, link, mark: markOf(number, mask), number };
+    return [{ family: each.family, link, mark: markOf(number, mask), number }];
   });
 }
 

@@ -163,7 +163,7 @@ describe("a list of gateways", () => {
     );
   });
 
-  test.each<[string, string[], ClientGateway[], [oneWay: boolean, loosens: boolean]]>([
+  test.each<[string, string[], ClientGateway[], [oneWay: boolean, isInterim: boolean]]>([
     ["one, and nothing is there yet", [], [ipv4], [true, false]],
     ["one of each family", [], [{ ...ipv4, ...ipv6 }], [true, false]],
     ["one, as it is there", ["fou4_cdf04098"], [ipv4], [true, false]],
@@ -181,8 +181,19 @@ describe("a list of gateways", () => {
   ])("knows one way only with %s", (_, links, gateways, expected) => {
     const [pins, former] = [new Map([["fou4_cdf04098", 7]]), { ipv4: links, ipv6: [] }];
     const config = { uplink: "eth0", egresses: [{ ...wide, gateways }], clusterRanges: [] };
-    const { policy, loosens } = planClient(config, { ...facts, pins, ways: former });
-    expect([policy.oneWay, loosens]).toEqual(expected);
+    const { policy, isInterim } = planClient(config, { ...facts, pins, ways: former });
+    expect([policy.oneWay, isInterim]).toEqual(expected);
+  });
+
+  test("leaves out what has to wait for the marks of others that go, and asks for another look", () => {
+    const config = { uplink: "eth0", egresses: [wide], clusterRanges: [], markMask: 0x3 };
+    const held = new Map([["fou4_00000001", 1]]);
+    const { policy, links, isInterim } = planClient(config, { ...facts, pins: held });
+    expect(isInterim).toBe(true);
+    expect(links.map(linkName)).toEqual(["egress4", "fou4_cdf04098", "egress6"]);
+    expect(policy.choices.map(({ link }) => link)).toEqual(["fou4_cdf04098"]);
+    const after = planClient(config, { ...facts, pins: new Map([["fou4_cdf04098", 2]]) });
+    expect([after.isInterim, after.policy.pins.length]).toEqual([false, 2]);
   });
 
   describe("one of which only keeps its flows", () => {

@@ -10,7 +10,7 @@ import { type PinNumbers, pinKey, pinRouting, pinsOf } from "./pins.ts";
 import { type ClientPolicy, choicesAmong, type FamilyCoverage, familyPolicy, type Ways } from "./policy.ts";
 import { clientRouting, type Probe } from "./routes.ts";
 import { clientSysctls, type Sysctl } from "./sysctls.ts";
-import { choicesOf, tunnelsOf, withLinked } from "./tunnels.ts";
+import { choicesOf, tunnelsOf, withLinked, withoutAddresses } from "./tunnels.ts";
 
 /** What is discovered in the client's network namespace. */
 export interface ClientFacts {
@@ -39,8 +39,11 @@ export interface ClientPlan extends Routing, Tunnels {
   /** Those for which there are routes. */
   readonly probes: readonly Probe[];
   readonly sysctls: readonly Sysctl[];
-  /** Whether the guard is another one once the routes lead where this plan has them lead. */
-  readonly loosens: boolean;
+  /**
+   * Whether another look is to follow at once: the guard is another one when the routes lead where this plan has them lead, or
+   * gateways wait for the marks of those that this plan takes away.
+   */
+  readonly isInterim: boolean;
   /** Who carries anything, of families that have routes. It does not depend on gateways. */
   readonly routed: readonly RoutedFamily[];
 }
@@ -67,6 +70,13 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
   );
   const probes = probesOf(config.egresses, routed);
   const { links, pins, choices, late } = waysOf(routed, { port, replies }, facts);
+  const waiting = links.flatMap((link) =>
+    pins.some((pin) => pin.link === linkName(link)) ? [] : (link.remote ?? []),
+  );
+  if (waiting.length > 0) {
+    const egresses = given.egresses.map((egress) => withoutAddresses(new Set(waiting), egress));
+    return { ...planClient({ ...given, egresses }, facts), isInterim: true };
+  }
   const oneWay = goOneWay(routed, pins, facts.ways);
   const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, replies }));
   const links4 = links.filter(({ family }) => family === "ipv4").map(linkName);
@@ -84,7 +94,7 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
     rules: routing.flatMap(({ rules }) => rules),
     probes,
     sysctls: clientSysctls(config.uplink, links4, facts.needsAdvertisements),
-    loosens: !oneWay && goOneWay(routed, pins, { ipv4: [], ipv6: [] }),
+    isInterim: !oneWay && goOneWay(routed, pins, { ipv4: [], ipv6: [] }),
     // Whoever keeps a plan is not to keep all decisions.
     routed: routed.map(({ family, carriers, local }) => ({ family, carriers, local })),
   };

@@ -18,6 +18,17 @@ export function withLinked(egress: ClientEgress, known: PinNumbers): ClientEgres
   return { ...egress, gateways };
 }
 
+/** The Egress without some addresses of gateways. */
+export function withoutAddresses(addresses: ReadonlySet<string>, egress: ClientEgress): ClientEgress {
+  const gateways = egress.gateways.flatMap(({ flows, ...gateway }): ClientGateway[] => {
+    const left = FAMILIES.flatMap((family) => gateway[family] ?? []).filter(
+      (address) => !addresses.has(address),
+    );
+    return left.length === 0 ? [] : [{ ...firstOfEach(left), ...(flows && { flows }) }];
+  });
+  return { ...egress, gateways };
+}
+
 /**
  * The addresses of an Egress's gateways.
  *
