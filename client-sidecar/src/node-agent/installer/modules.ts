@@ -10,8 +10,8 @@ import { InstallError } from "./error.ts";
 /** Nothing loads these by itself in a pod's network namespace: tunnels, and what the rule sets use. */
 const MODULES: readonly string[] = [
   ...["fou", "ipip"],
-  ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_fib_inet", "nft_masq", "nft_reject_inet", "nft_socket"],
-  "nf_conntrack_netlink",
+  ...["nf_tables", "nft_chain_nat", "nft_ct", "nft_fib_inet", "nft_masq", "nft_numgen", "nft_reject_inet"],
+  ...["nft_socket", "nf_conntrack_netlink"],
 ];
 
 const IPV6_MODULES: readonly string[] = ["fou6", "ip6_tunnel"];
