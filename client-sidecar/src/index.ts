@@ -2,6 +2,8 @@
 
 export { DriftWatch, type DriftWatchOptions } from "./client/drift-watch.ts";
 export { Steerer, type SteererOptions } from "./client/steerer.ts";
+export { CachedEgressView, type ViewedStores } from "./gateways/cached-view.ts";
 export { beatBy } from "./gateways/health.ts";
 export { Heartbeats } from "./gateways/heartbeats.ts";
+export { parseStoredEgress } from "./gateways/view.ts";
 export { AgentEnvironment, NodeDirectories } from "./node-agent/environment.ts";

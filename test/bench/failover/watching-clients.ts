@@ -4,19 +4,17 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beatBy, Heartbeats } from "@egress-nat/client-sidecar";
-import { type ClientConfig, HeartbeatProber, HeartbeatResponder } from "@egress-nat/founat";
+import { HeartbeatProber, HeartbeatResponder } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { ipBatch } from "../../bed/system/network-namespace.ts";
-import { type Gateway, gatewayAt, NAT, SteeredClients } from "../native/steered-clients.ts";
+import { type Gateway, gatewayAt, NAT } from "../native/egress-stores.ts";
+import { SteeredClients, type Use } from "../native/steered-clients.ts";
 
 /** Any that is free: no other program is in this network namespace. */
 const PORT = 5556;
 /** Of a heartbeat: gateways die at any moment between two. */
 const PERIOD_MS = 200;
 const SETTLE_MS = 1_000;
-
-/** What a gateway is for: new flows, or those that it has; undefined: it is there no more. */
-type Use = string | undefined;
 
 /** How long after the death of a gateway the last client did without it, in milliseconds. */
 export interface Death {
@@ -25,29 +23,16 @@ export interface Death {
 }
 
 export class WatchingClients {
-  readonly #count: number;
   readonly #gateways = [1, 2, 3].map(gatewayAt);
   readonly #victim = this.#gateways[0] as Gateway;
   readonly #processes = new Map<Gateway, ChildProcess>();
   readonly #prober = new HeartbeatProber();
   readonly #clients: SteeredClients;
   readonly #heartbeats: Heartbeats;
-  /** What each client follows. */
-  readonly #configs = new Map<string, ClientConfig>();
-  readonly #waiting = new Set<() => void>();
   #falseAlarms = 0;
 
   constructor(count: number) {
-    this.#count = count;
-    this.#clients = new SteeredClients(
-      count,
-      this.#gateways,
-      (address) => this.#heartbeats.pulse(address),
-      (netns, config) => {
-        this.#configs.set(netns, config);
-        for (const check of this.#waiting) check();
-      },
-    );
+    this.#clients = new SteeredClients(count, this.#gateways, (address) => this.#heartbeats.pulse(address));
     this.#heartbeats = new Heartbeats({
       gateways: () => this.#gateways.map(({ name, addresses }) => ({ egress: NAT, name, addresses })),
       beat: beatBy(this.#prober, PORT),
@@ -82,7 +67,6 @@ export class WatchingClients {
     const ended = new AbortController();
     await this.#clients.during(async () => {
       const beating = this.#heartbeats.run(ended.signal);
-      this.#clients.steer();
       await this.#untilVictim((use) => use === "new");
       await work();
       ended.abort();
@@ -118,24 +102,8 @@ export class WatchingClients {
     return addresses.some((address) => ["suspect", "dead"].includes(this.#heartbeats.pulse(address)));
   }
 
-  /** Until it is true of what the one that dies is for, by what each client follows. */
   #untilVictim(isTrue: (use: Use) => boolean): Promise<void> {
-    const { addresses } = this.#victim;
-    return new Promise((resolve) => {
-      const check = () => {
-        const uses = [...this.#configs.values()].flatMap(({ egresses: [egress] }) =>
-          addresses.map((address) => {
-            const found = egress?.gateways.find(({ ipv4, ipv6 }) => [ipv4, ipv6].includes(address));
-            return found && (found.flows ?? "new");
-          }),
-        );
-        if (this.#configs.size < this.#count || !uses.every(isTrue)) return;
-        this.#waiting.delete(check);
-        resolve();
-      };
-      this.#waiting.add(check);
-      check();
-    });
+    return this.#clients.until(this.#victim, isTrue);
   }
 
   async #start(gateway: Gateway): Promise<void> {

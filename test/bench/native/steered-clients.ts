@@ -1,49 +1,33 @@
-import { Steerer, type SteererOptions } from "@egress-nat/client-sidecar";
-import type { ClientConfig, KnownClient } from "@egress-nat/founat";
+import { CachedEgressView, Steerer, type SteererOptions } from "@egress-nat/client-sidecar";
+import type { ClientConfig, ClientGateway, KnownClient } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { clientIn, clientInNetns, clientNames, netnsPath, withPodNetworks } from "./clients.ts";
+import { EgressStores, type Gateway, NAT, SPEC } from "./egress-stores.ts";
 
 type Registry = SteererOptions["registry"];
-type View = SteererOptions["view"];
-export type Gateway = ReturnType<View["gateways"]>[number];
-type Pulse = View["pulse"];
+export type Pulse = SteererOptions["view"]["pulse"];
 
-/** The Egress. */
-export const NAT = { namespace: "bench", name: "bench" };
-const SPEC = {
-  ...{ destinations: ["0.0.0.0/0", "::/0"], excludedDestinations: [], originatingOnly: true },
-  fouSourcePortAuto: false,
-  gatewaySelection: "Agent",
-  sessionAffinity: "None",
-} as const;
-
-/** A gateway that is as it should be. */
-export function gatewayAt(number: number): Gateway {
-  return {
-    ...{ name: `gateway-${number}`, addresses: [`10.244.2.${number}`, `fd00:244:2::${number}`] },
-    ...{ ready: true, serving: true, terminating: false },
-  };
-}
-
-/** @param isChanged whether that took anything */
-type OnFollowed = (netns: string, config: ClientConfig, isChanged: boolean) => void;
+/** What a gateway is for: new flows, or those that it has; undefined: it is not there for the client. */
+export type Use = ClientGateway["flows"];
 
 /** Clients of one Egress, and the part of a node agent that leads their flows to its gateways. */
 export class SteeredClients {
   readonly #names: readonly string[];
   readonly #records: readonly NonNullable<ReturnType<Registry["get"]>>[];
   readonly #gateways: readonly Gateway[];
-  readonly #pulse: Pulse;
-  readonly #onFollowed: OnFollowed;
+  readonly #stores = new EgressStores();
   readonly #failed = Promise.withResolvers<never>();
   readonly #known = new Map<string, KnownClient>();
+  /** What each client's flows follow, by its network namespace. */
+  readonly #configs = new Map<string, ClientConfig>();
+  readonly #waiting = new Set<() => void>();
   readonly #steerer: Steerer;
 
   /**
+   * @param gateways those that there are at first
    * @param pulse what is heard of an address of a gateway
-   * @param onFollowed is told of each client whose flows follow another configuration by now
    */
-  constructor(count: number, gateways: readonly Gateway[], pulse: Pulse, onFollowed: OnFollowed) {
+  constructor(count: number, gateways: readonly Gateway[], pulse: Pulse) {
     this.#names = clientNames(count);
     this.#records = this.#names.map((name) => ({
       ...{ network: "pods", containerId: name, netns: netnsPath(name), ifname: "eth0", addresses: [] },
@@ -51,14 +35,17 @@ export class SteeredClients {
       egresses: [{ ...NAT, ...SPEC }],
     }));
     this.#gateways = gateways;
-    this.#pulse = pulse;
-    this.#onFollowed = onFollowed;
+    const view = new CachedEgressView(this.#stores, {
+      place: { nodeName: "node", zone: undefined },
+      pulse,
+    });
+    view.onChange(() => this.steer());
     this.#steerer = new Steerer({
       registry: {
         get: (id) => this.#records.find((record) => id.startsWith(`${record.containerId}:`)),
         isOwner: () => true,
       },
-      view: this.#view,
+      view,
       networks: {
         steer: (netns, config) =>
           this.#steer(netns, config).catch((err: unknown) => {
@@ -71,11 +58,16 @@ export class SteeredClients {
     });
   }
 
+  /** What each client's flows follow, by its network namespace. */
+  get configs(): ReadonlyMap<string, ClientConfig> {
+    return this.#configs;
+  }
+
   /** Makes the network namespaces of the clients and steers them while `work` goes on. It fails where one cannot be steered. */
   async during(work: () => Promise<void>): Promise<void> {
     const ended = new AbortController();
     const running = this.#steerer.run(ended.signal);
-    await withPodNetworks(this.#names, () => Promise.race([work(), this.#failed.promise]));
+    await withPodNetworks(this.#names, () => Promise.race([this.#work(work), this.#failed.promise]));
     ended.abort();
     await running;
   }
@@ -83,6 +75,32 @@ export class SteeredClients {
   /** Has all follow the gateways as they are now. */
   steer(): void {
     this.#steerer.steer(this.#records);
+  }
+
+  /** Which gateways there are, told as the API tells it. */
+  tellOf(gateways: readonly Gateway[]): void {
+    this.#stores.tellOf(gateways);
+  }
+
+  /** Until it is true of what a gateway is for, with each client and in each family. */
+  until({ addresses }: Gateway, isTrue: (use: Use) => boolean): Promise<void> {
+    const isReached = () =>
+      this.#configs.size === this.#names.length &&
+      [...this.#configs.values()].every(({ egresses: [egress] }) =>
+        addresses.every((address) => {
+          const found = egress?.gateways.find(({ ipv4, ipv6 }) => [ipv4, ipv6].includes(address));
+          return isTrue(found && (found.flows ?? "new"));
+        }),
+      );
+    return new Promise((resolve) => {
+      const check = () => {
+        if (!isReached()) return;
+        this.#waiting.delete(check);
+        resolve();
+      };
+      this.#waiting.add(check);
+      check();
+    });
   }
 
   /** Asks the kernel at an address of a gateway through the tunnel of one client. */
@@ -94,22 +112,15 @@ export class SteeredClients {
   }
 
   /** Conntrack marks of the flows that a gateway has from one client, by its addresses. */
-  marksTo({ addresses }: Pick<Gateway, "addresses">): number[] {
+  marksTo({ addresses }: Gateway): number[] {
     const known = this.#known.get(netnsPath(this.#names[0] ?? ""));
     return addresses.flatMap((address) => known?.markTo(address) ?? []);
   }
 
-  get #view(): View {
-    return {
-      egress: () => ({ metadata: NAT, spec: SPEC, status: { serviceIPs: ["10.96.0.10", "fd00:96::10"] } }),
-      gateways: () => this.#gateways,
-      pulse: this.#pulse,
-      vanishedGateways: () => [],
-      knowsGateways: () => true,
-      hasEgressIn: () => true,
-      place: { nodeName: "node", zone: undefined },
-      clusterRanges: ["10.244.0.0/16", "10.96.0.0/16", "fd00:244::/48", "fd00:96::/112"],
-    } as unknown as View;
+  async #work(work: () => Promise<void>): Promise<void> {
+    this.#stores.fill(this.#gateways);
+    await Promise.all(this.#gateways.map((gateway) => this.until(gateway, (use) => use === "new")));
+    await work();
   }
 
   /** Makes it a client the first time. */
@@ -120,8 +131,8 @@ export class SteeredClients {
       before === undefined ? (await client.repair(config)).known : await client.steer(config, before);
     if (after === undefined) throw new Error(`nothing was done in ${netns}`);
     this.#known.set(netns, after);
-    const isChanged = after !== before;
-    this.#onFollowed(netns, config, isChanged);
-    return isChanged;
+    this.#configs.set(netns, config);
+    for (const check of this.#waiting) check();
+    return after !== before;
   }
 }

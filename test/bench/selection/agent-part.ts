@@ -1,7 +1,7 @@
-import type { ClientConfig } from "@egress-nat/founat";
 import { inParallel } from "../in-parallel.ts";
 import { clientInNetns } from "../native/clients.ts";
-import { gatewayAt, SteeredClients } from "../native/steered-clients.ts";
+import { type Gateway, gatewayAt } from "../native/egress-stores.ts";
+import { type Pulse, SteeredClients, type Use } from "../native/steered-clients.ts";
 
 // `node main.js CLIENTS ROUNDS`: the part of a node agent that leads flows, and so many clients for it. Prints JSON.
 
@@ -9,54 +9,66 @@ import { gatewayAt, SteeredClients } from "../native/steered-clients.ts";
 const LOOKS_AT_ONCE = 4;
 
 const [count = 1, rounds = 1] = process.argv.slice(2).map(Number);
-const gateways = Array.from({ length: 16 }, (_, index) => gatewayAt(index + 1));
-const [first] = gateways;
-type Pulse = "alive" | "suspect" | "dead";
-/** Of the first gateway. */
-let pulse: Pulse = "alive";
-const configs = new Map<string, ClientConfig>();
-/** Those that have followed the last change. */
-const followed = new Set<string>();
-let allSteered = Promise.withResolvers<void>();
-const clients = new SteeredClients(
-  count,
-  gateways,
-  (address) => (first?.addresses.includes(address) ? pulse : "alive"),
-  (netns, config, isChanged) => {
-    if (!isChanged) throw new Error(`nothing was done in ${netns}`);
-    configs.set(netns, config);
-    followed.add(netns);
-    if (followed.size === count) allSteered.resolve();
-  },
+const others = Array.from({ length: 15 }, (_, index) => gatewayAt(index + 1));
+/** It comes and goes in each round. */
+const gateway = gatewayAt(16);
+let pulse: ReturnType<Pulse> = "alive";
+const clients = new SteeredClients(count, others, (address) =>
+  gateway.addresses.includes(address) ? pulse : "alive",
 );
 
 await clients.during(async () => {
-  await change("alive");
-  const steeredMs: number[] = [];
-  const endedMs: number[] = [];
+  const comesMs: number[] = [];
+  const drainsMs: number[] = [];
+  const suspectMs: number[] = [];
+  const deadMs: number[] = [];
   const lookedAtMs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    steeredMs.push(await change("suspect"));
-    endedMs.push(await change("dead"));
-    await change("alive");
+    pulse = "alive";
+    comesMs.push(await timeOf(() => clients.tellOf([...others, gateway]), begins));
+    suspectMs.push(await timeOf(() => hear("suspect"), beginsNot));
+    await timeOf(() => hear("alive"), begins);
+    drainsMs.push(await timeOf(() => clients.tellOf([...others, draining(gateway)]), beginsNot));
+    deadMs.push(await timeOf(() => hear("dead"), isGone));
+    clients.tellOf(others);
     lookedAtMs.push(await lookAtAll());
   }
-  console.log(JSON.stringify({ steeredMs, endedMs, lookedAtMs }));
+  console.log(JSON.stringify({ comesMs, drainsMs, suspectMs, deadMs, lookedAtMs }));
 });
 
-/** @returns how long it takes until the last client follows, in milliseconds */
-async function change(to: Pulse): Promise<number> {
-  pulse = to;
-  followed.clear();
-  allSteered = Promise.withResolvers();
+/** @returns how long it takes until the gateway is used like that by the last client, in milliseconds */
+async function timeOf(change: () => void, isTrue: (use: Use) => boolean): Promise<number> {
   const startedAt = performance.now();
-  clients.steer();
-  await allSteered.promise;
+  change();
+  await clients.until(gateway, isTrue);
   return performance.now() - startedAt;
+}
+
+function hear(heard: typeof pulse): void {
+  pulse = heard;
+  clients.steer();
+}
+
+function begins(use: Use): boolean {
+  return use === "new";
+}
+
+function beginsNot(use: Use): boolean {
+  return use !== "new";
+}
+
+function isGone(use: Use): boolean {
+  return use === undefined;
+}
+
+function draining(it: Gateway): Gateway {
+  return { ...it, isTerminating: true };
 }
 
 async function lookAtAll(): Promise<number> {
   const startedAt = performance.now();
-  await inParallel(LOOKS_AT_ONCE, [...configs], ([netns, config]) => clientInNetns(netns).check(config));
+  await inParallel(LOOKS_AT_ONCE, [...clients.configs], ([netns, config]) =>
+    clientInNetns(netns).check(config),
+  );
   return performance.now() - startedAt;
 }
