@@ -1,4 +1,5 @@
-import { FOU_PORT, HEARTBEAT_PORT } from "@egress-nat/crds";
+import { isDeepStrictEqual } from "node:util";
+import { FOU_PORT, GatewayStatus, HEARTBEAT_PORT } from "@egress-nat/crds";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PlacedPod } from "../bed/workload/gateways.ts";
@@ -40,6 +41,19 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     await transfers.goOn();
   });
 
+  test("stay when the Egress leaves the pick to the Service, and when it takes it back", async () => {
+    await transfers.stop();
+    transfers = await Transfers.start(internet, [keeper]);
+    const picked = await links();
+    await change({ gatewaySelection: "Service" });
+    await linksOfNewFlows((now) => now.every((link) => !picked.includes(link)));
+    await newFlowsOf(await gatewaysOf(PICKED), () => true);
+    await transfers.goOn();
+    await change({ gatewaySelection: "Agent" });
+    await linksOfNewFlows((now) => isDeepStrictEqual(now, picked));
+    await transfers.goOn();
+  });
+
   test("stay with a gateway whose program stands still, while new ones go to the other, and come back", async () => {
     const gateways = await gatewaysOf(PICKED);
     const own = await ownGateway(gateways);
@@ -60,28 +74,19 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     if (own === undefined || other === undefined)
       return expect.fail("keeper has no gateway, or no other one");
     await transfers.stop();
-    const node = await nodeOf(keeper);
-    const lost = `ip6 daddr ${own.ipv6} udp dport { ${FOU_PORT}, ${HEARTBEAT_PORT} } drop`;
-    await node.run(`nft 'add table inet e2e_family
-      add chain inet e2e_family prerouting { type filter hook prerouting priority -300; }
-      add chain inet e2e_family output { type filter hook output priority -300; }
-      add rule inet e2e_family prerouting ${lost}
-      add rule inet e2e_family output ${lost}'`);
-    try {
+    await whileLost([own.ipv6], async () => {
       const wanted = [own.ipv4, other.ipv6];
       await waitUntil(async () => (await seen()).every((address) => wanted.includes(address)), {
         what: "new flows of keeper to use another gateway over IPv6 only",
         timeoutMs: 60_000,
         intervalMs: 500,
       });
-      await waitUntil(async () => (await reasonOf(own)).startsWith("Suspect"), {
+      await waitUntil(async () => (await stateOf(own)).state === "Suspect", {
         what: "the status to say that a node misses the gateway",
         timeoutMs: 60_000,
         intervalMs: 1_000,
       });
-    } finally {
-      await node.run("nft delete table inet e2e_family");
-    }
+    });
     await newFlowsOf(gateways, ({ name }) => name === own.name);
     transfers = await Transfers.start(internet, [keeper]);
   });
@@ -100,16 +105,46 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     try {
       await newFlowsOf(gateways, ({ name }) => name !== own.name);
       await transfers.goOn();
-      await waitUntil(async () => (await reasonOf(own)).startsWith("Down: uplink: no answer from"), {
-        what: "the status to say that the gateway has lost its way out",
-        timeoutMs: 60_000,
-        intervalMs: 1_000,
-      });
+      await waitUntil(
+        async () => (await stateOf(own)).reason?.startsWith("uplink: no answer from") === true,
+        {
+          what: "the status to say that the gateway has lost its way out",
+          timeoutMs: 60_000,
+          intervalMs: 1_000,
+        },
+      );
     } finally {
       await node.run("nft delete table inet e2e_uplink");
     }
     await newFlowsOf(gateways, ({ name }) => name === own.name);
     await transfers.goOn();
+  });
+
+  test("are reset where their node reaches their gateway no more, and the status says so", async () => {
+    const gateways = await gatewaysOf(PICKED);
+    const own = await ownGateway(gateways);
+    if (own === undefined) return expect.fail("keeper has no gateway");
+    await whileLost(addressesOf(own), async () => {
+      await newFlowsOf(gateways, ({ name }) => name !== own.name);
+      await transfers.break();
+      await waitUntil(async () => (await stateOf(own)).state === "Down", {
+        what: "the status to say that nothing comes back from the gateway",
+        timeoutMs: 60_000,
+        intervalMs: 1_000,
+      });
+      expect(await stateOf(own)).toMatchObject({
+        reason: "no answer through the tunnel",
+        reportedBy: keeper.node,
+      });
+    });
+    await newFlowsOf(gateways, ({ name }) => name === own.name);
+    await waitUntil(async () => (await stateOf(own)).state === "Ready", {
+      what: "the status to say that the gateway serves again",
+      timeoutMs: 60_000,
+      intervalMs: 1_000,
+    });
+    await transfers.stop();
+    transfers = await Transfers.start(internet, [keeper]);
   });
 
   test("stay with a gateway that is deleted, and new ones all go elsewhere", async () => {
@@ -128,15 +163,49 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     await kubectl.run(["patch", ...target, "--type=merge", "-p", JSON.stringify({ spec })]);
   }
 
-  /** State and reason that the status has for a gateway. */
-  async function reasonOf({ name }: PlacedPod): Promise<string> {
+  /** Does something while keeper's node reaches neither programs nor tunnels at addresses of gateways. */
+  async function whileLost(addresses: readonly string[], work: () => Promise<void>): Promise<void> {
+    const node = await nodeOf(keeper);
+    const drops = addresses.flatMap((address) => {
+      const family = address.includes(":") ? "ip6" : "ip";
+      const rule = `${family} daddr ${address} udp dport { ${FOU_PORT}, ${HEARTBEAT_PORT} } drop`;
+      return [`add rule inet e2e_lost prerouting ${rule}`, `add rule inet e2e_lost output ${rule}`];
+    });
+    await node.run(`nft 'add table inet e2e_lost
+      add chain inet e2e_lost prerouting { type filter hook prerouting priority -300; }
+      add chain inet e2e_lost output { type filter hook output priority -300; }
+      ${drops.join("\n")}'`);
+    try {
+      await work();
+    } finally {
+      await node.run("nft delete table inet e2e_lost");
+    }
+  }
+
+  /** What the status has of a gateway. */
+  async function stateOf({ name }: PlacedPod): Promise<GatewayStatus> {
     const path = `{.status.gateways[?(@.name=="${name}")]}`;
     const shown = await kubectl.run([
       ...["get", "egress", PICKED.name, "-n", PICKED.namespace],
       `-o=jsonpath=${path}`,
     ]);
-    const { state, reason } = JSON.parse(shown);
-    return `${state}: ${reason}`;
+    return GatewayStatus.parse(JSON.parse(shown));
+  }
+
+  /** Names of the tunnel links that new flows of keeper take, one for each family. */
+  async function links(): Promise<string[]> {
+    const { ipv4, ipv6 } = internet.wide;
+    const node = await nodeOf(keeper);
+    const routes = await node.inNetworkOf(keeper.ipv4, `ip route get ${ipv4}\nip route get ${ipv6}`);
+    return [...routes.matchAll(/ dev (\S+)/g)].map(([, link = ""]) => link);
+  }
+
+  async function linksOfNewFlows(are: (links: readonly string[]) => boolean): Promise<void> {
+    await waitUntil(async () => are(await links()), {
+      what: "new flows of keeper to take other links",
+      timeoutMs: 30_000,
+      intervalMs: 500,
+    });
   }
 
   /** From which addresses servers see new flows come. */

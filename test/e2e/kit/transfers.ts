@@ -41,21 +41,36 @@ export class Transfers {
     });
   }
 
+  /** Every transfer comes to be broken. */
+  async break(): Promise<void> {
+    await waitUntil(async () => (await this.#states()).every(({ broken }) => broken !== null), {
+      what: "every transfer to be broken",
+      timeoutMs: PATIENCE_MS,
+      intervalMs: INTERVAL_MS,
+    });
+  }
+
   async stop(): Promise<void> {
     const probes = this.#names.map((name): Probe => ({ do: "stop_transfer", name }));
     await Promise.all(this.#clients.map((client) => client.ask(probes)));
   }
 
   async #roundTrips(): Promise<number[]> {
+    return (await this.#states()).map(({ which, broken, longestPauseSeconds, roundTrips }) => {
+      expect(broken, which).toBeNull();
+      expect(longestPauseSeconds, which).toBeLessThan(LONGEST_PAUSE_S);
+      return roundTrips;
+    });
+  }
+
+  async #states(): Promise<(Transfer & { readonly which: string })[]> {
     const probes = this.#names.map((name): Probe => ({ do: "transfer", name }));
     const states = await Promise.all(this.#clients.map((client) => client.ask(probes)));
     return states.flatMap((ofClient, client) =>
       ofClient.map((state, transfer) => {
-        const { broken, longestPauseSeconds, roundTrips } = Transfer.parse(state);
-        const which = `transfer ${this.#names[transfer]} of ${this.#clients[client]?.name}, after ${roundTrips} round trips`;
-        expect(broken, which).toBeNull();
-        expect(longestPauseSeconds, which).toBeLessThan(LONGEST_PAUSE_S);
-        return roundTrips;
+        const parsed = Transfer.parse(state);
+        const which = `transfer ${this.#names[transfer]} of ${this.#clients[client]?.name}, after ${parsed.roundTrips} round trips`;
+        return { ...parsed, which };
       }),
     );
   }
