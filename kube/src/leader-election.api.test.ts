@@ -123,6 +123,19 @@ test("a leader whose lease was written without its knowledge releases it all the
   expect((await readLease()).spec.holderIdentity).toBe("");
 });
 
+test("a lease that somebody deletes is made again by whoever leads, and nobody else takes it meanwhile", async () => {
+  const one = new Candidate("one");
+  await vi.waitUntil(() => one.elector.isLeader);
+  const two = new Candidate("two");
+  await vi.waitUntil(() => two.elector.leader === "one");
+  for (let round = 0; round < 5; round += 1) {
+    await direct.request({ method: "DELETE", path: leasePath() });
+    await vi.waitUntil(() => readLease().catch(() => undefined), { timeout: 10_000 });
+  }
+  expect((await readLease()).spec.holderIdentity).toBe("one");
+  expect([one.story, two.story]).toEqual([["leads"], []]);
+});
+
 test("a leader that cannot renew stops before another one leads, and leads again later", async () => {
   await using proxy = await TcpProxy.to(credentials.server);
   const transport = createTransport({ credentials: proxy.reach(credentials), logger: silentLogger });

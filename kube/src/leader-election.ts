@@ -160,7 +160,9 @@ export class LeaderElector {
     try {
       const current = await this.#read(limits);
       if (current) this.#observe(current);
-      if (current && !this.#mayTake(current)) return false;
+      // Of one that somebody has deleted the holder leads on, and makes it again.
+      const last = current ?? this.#observed?.lease;
+      if (last && !this.#mayTake(last)) return false;
       this.#observe(await this.#write(this.#claim(current), current, limits));
       return true;
     } catch (err) {
