@@ -181,6 +181,7 @@ test("a reminder is no reason to try sooner what has failed, whenever it comes; 
   void queue.run(worker, stop.signal);
   queue.add("a");
   queue.remind("a", 1);
+  clock.advance(1);
   await failNext(new KubeError("busy", { code: "TooManyRequests", retryable: true, retryAfterMs: 60_000 }));
   queue.remind("a", 1);
   clock.advance(1_000);

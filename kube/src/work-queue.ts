@@ -186,8 +186,11 @@ export class WorkQueue {
     }
     existing?.cancel();
     const cancel = this.#clock.after(delayMs, () => {
+      const isStillReminder = this.#appointments.get(key)?.isReminder;
       this.#appointments.delete(key);
-      this.add(key);
+      // What it reminds of may be the beginning of a failure.
+      if (isStillReminder && this.#active.has(key)) this.remind(key, delayMs);
+      else this.add(key);
     });
     this.#appointments.set(key, { dueAt, cancel, isReminder: isReminder && existing?.isReminder !== false });
   }

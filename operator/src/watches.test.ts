@@ -1,4 +1,4 @@
-import { EGRESS_LABEL } from "@egress-nat/crds";
+import { EGRESS_LABEL, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { type Change, type Controller, EndpointSlice, type KubeObject } from "@egress-nat/kube";
 import { FakeTransport } from "@egress-nat/kube/testing/fake-transport";
 import { createLogger } from "@egress-nat/program";
@@ -46,6 +46,11 @@ describe("a change", () => {
   ])("%s to look at an Egress at once", (_, generation, expected) => {
     const later = anEgress({}, { metadata: { generation } });
     expect(specChanged(change("updated", later, anEgress({})))).toEqual(expected);
+  });
+
+  test("of an annotation, as that which pauses a rollout, is one to look at an Egress at once", () => {
+    const later = anEgress({}, { metadata: { annotations: { [PAUSE_ROLLOUT_ANNOTATION]: "true" } } });
+    expect(specChanged(change("updated", later, anEgress({})))).toEqual(["internet/nat"]);
   });
 
   test("of an Egress that comes or goes is one to look at it at once", () => {

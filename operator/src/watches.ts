@@ -70,9 +70,12 @@ export function itself({ key }: Change<unknown>): readonly string[] {
   return [key];
 }
 
-/** What an author wants is begun at once; a status is the operator's own. */
-export function specChanged({ key, object, previous }: Change<KubeObject>): readonly string[] {
-  return object.metadata.generation === previous?.metadata.generation ? [] : [key];
+/** What an author wants is begun at once, annotations too; a status is the operator's own. */
+export function specChanged({ key, object, previous }: Change<StoredEgress>): readonly string[] {
+  const isSame =
+    object.metadata.generation === previous?.metadata.generation &&
+    isDeepStrictEqual(object.metadata.annotations, previous?.metadata.annotations);
+  return isSame ? [] : [key];
 }
 
 /** Agents that would report the same gateway wait until its status says so. */
