@@ -92,12 +92,14 @@ sub take_requests {
 
 sub reap {
   while ((my $pid = waitpid -1, WNOHANG) > 0) {
-    my $code = $? & 127 ? 128 + ($? & 127) : $? >> 8;
+    # A shell tells by its own code what has ended a command.
+    my ($signal, $code) = ($? & 127, $? >> 8);
+    my $is_talkative = $signal == SIGXFSZ || $code == 128 + SIGXFSZ;
     my $command = delete $running{$pid} or next;
     # Whoever is told that a command has ended changes things without it.
     kill 'KILL', -$pid;
-    my $is_talkative = $code == 128 + SIGXFSZ;
-    answer($command, $is_talkative ? ('-', '', $talkative) : ($code, content($command->{stdout}), content($command->{stderr})));
+    my @output = map { content($command->{$_}) } $is_talkative ? () : ('stdout', 'stderr');
+    answer($command, $is_talkative ? ('-', '', $talkative) : $signal ? ('-', $output[0], "it was ended by signal $signal") : ($code, @output));
   }
 }
 

@@ -103,6 +103,8 @@ test("a command that somebody kills is no answer, not even where its failure wou
     ...{ code: "kernel-command-killed", retryable: true },
     message: "`sh -c kill -KILL $$` failed: it was ended by SIGKILL",
   });
+  const after = { file: "echo", args: ["more"] };
+  await expect(kernelHere().run([killed, after])).rejects.toMatchObject({ code: "kernel-command-failed" });
   expect(await kernelHere().run([{ file: "no-such-program", args: [], mayFail: true }])).toEqual([""]);
 });
 

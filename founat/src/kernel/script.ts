@@ -62,7 +62,8 @@ function presenceLines(paths: readonly string[], root: string): string[] {
 
 function commandLines({ file, args, input, mayFail }: Command, separator: string): string[] {
   const command = [file, ...args].map(quote).join(" ");
-  const failure = mayFail ? " 2>/dev/null || true" : "";
+  // One that was killed has not answered: 137 is the shell's word for SIGKILL, by which the kernel takes memory back.
+  const failure = mayFail ? " 2>/dev/null || [ $? -ne 137 ]" : "";
   if (input === undefined) return [`${command} </dev/null${failure}`];
   return [`${command} <<'${separator}'${failure}`, input.replace(/\n?$/, ""), separator];
 }
