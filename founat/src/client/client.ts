@@ -21,6 +21,9 @@ export interface Repair {
   readonly known: KnownClient;
 }
 
+/** Gateways that wait for the marks of others come with the second, and after it there may be one way only. */
+const MAX_LOOKS = 3;
+
 /** One client's network namespace. It keeps no state of its own: the kernel is the record of what is applied. */
 export class Client {
   readonly #kernel: Kernel;
@@ -63,8 +66,9 @@ export class Client {
         this.#logger.debug({ err }, "a step failed: looking again");
         return attempt();
       });
-    const first = await look();
-    const { localRoutes, known } = first.isInterim ? await look() : first;
+    let looked = await look();
+    for (let looks = 1; looked.isInterim && looks < MAX_LOOKS; looks += 1) looked = await look();
+    const { localRoutes, known } = looked;
     const differences = [...found.values()];
     if (differences.length > 0) this.#logger.debug({ differences }, "client applied");
     return { differences, localRoutes, known };
