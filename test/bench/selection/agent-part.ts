@@ -31,6 +31,7 @@ await clients.during(async () => {
     drainsMs.push(await timeOf(() => clients.tellOf([...others, draining(gateway)]), beginsNot));
     deadMs.push(await timeOf(() => hear("dead"), isGone));
     clients.tellOf(others);
+    await clients.settled();
     lookedAtMs.push(await lookAtAll());
   }
   console.log(JSON.stringify({ comesMs, drainsMs, suspectMs, deadMs, lookedAtMs }));
@@ -38,6 +39,7 @@ await clients.during(async () => {
 
 /** @returns how long it takes until the gateway is used like that by the last client, in milliseconds */
 async function timeOf(change: () => void, isTrue: (use: Use) => boolean): Promise<number> {
+  await clients.settled();
   const startedAt = performance.now();
   change();
   await clients.until(gateway, isTrue);
