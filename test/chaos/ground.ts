@@ -137,8 +137,8 @@ export function gatewaysOf({
 }
 
 /**
- * Waits until the product is as it was made: all agents and the operator ready, and a gateway on each node. Gateways that
- * still terminate, and second ones of a node, are ended.
+ * Waits until the product is as it was made: all agents and the operator ready, and a gateway on each node that all agents
+ * hear. Gateways that still terminate, and second ones of a node, are ended.
  *
  * @returns the gateway on the node that has no client: what is done to it or to its node is not done to a client
  */
@@ -161,10 +161,18 @@ export async function untilWhole(ground: Ground): Promise<RunningPod> {
       await end(ground, surplus);
       const isWhole =
         surplus.length === 0 && remaining.filter(({ isReady }) => isReady).length === replicasIn(cluster);
-      return isWhole && remaining.find(({ node }) => node === cluster.nodes.at(-1)?.name);
+      if (!isWhole || !(await areHeard(ground))) return undefined;
+      return remaining.find(({ node }) => node === cluster.nodes.at(-1)?.name);
     },
     { what: "a ready gateway on each node", timeoutMs: PATIENCE_MS, intervalMs: 2_000 },
   );
+}
+
+/** Whether agents hear all gateways: to one that was away clients have no tunnel at first, and so no flow. */
+async function areHeard({ kubectl, egress }: Ground): Promise<boolean> {
+  const object = ["egress", egress.name, "-n", egress.namespace];
+  const states = await kubectl.run(["get", ...object, "-o=jsonpath={.status.gateways[*].state}"]);
+  return states.split(" ").every((state) => state === "Ready");
 }
 
 /** Ends gateways at once, without a drain. */
