@@ -7,4 +7,3 @@ export { beatBy } from "./gateways/health.ts";
 export { Heartbeats } from "./gateways/heartbeats.ts";
 export { parseStoredEgress } from "./gateways/view.ts";
 export { AgentEnvironment, NodeDirectories } from "./node-agent/environment.ts";
-export { Turns } from "./node-agent/turns.ts";

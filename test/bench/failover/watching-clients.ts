@@ -96,7 +96,6 @@ export class WatchingClients {
   async revive(): Promise<void> {
     await this.#start(this.#victim);
     await this.#untilVictim((use) => use === "new");
-    await this.#clients.settled();
   }
 
   #isMissed({ addresses }: Gateway): boolean {

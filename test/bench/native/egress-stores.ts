@@ -34,7 +34,9 @@ export class EgressStores implements ViewedStores {
   /** As soon as somebody listens: what is not told as a change is not known to all. */
   fill(gateways: readonly Gateway[]): void {
     const status = { serviceIPs: ["10.96.0.10", "fd00:96::10"], serviceUID: SERVICE.uid };
-    this.egresses.put(parseStoredEgress({ metadata: { ...NAT, uid: "egress" }, spec: SPEC, status }));
+    this.egresses.put(
+      parseStoredEgress({ metadata: { ...NAT, uid: "egress", generation: 1 }, spec: SPEC, status }),
+    );
     const ranges = ["10.244.0.0/16", "10.96.0.0/16", "fd00:244::/48", "fd00:96::/112"];
     this.clusterRanges.put(
       ClusterRanges.parse({

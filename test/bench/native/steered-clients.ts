@@ -1,7 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { CachedEgressView, Steerer, type SteererOptions, Turns } from "@egress-nat/client-sidecar";
+import { CachedEgressView, Steerer, type SteererOptions } from "@egress-nat/client-sidecar";
 import type { ClientConfig, ClientGateway, KnownClient } from "@egress-nat/founat";
-import { done, WorkQueue } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import { clientIn, clientInNetns, clientNames, netnsPath, withPodNetworks } from "./clients.ts";
 import { EgressStores, type Gateway, NAT, SPEC } from "./egress-stores.ts";
@@ -12,9 +10,6 @@ export type Pulse = SteererOptions["view"]["pulse"];
 /** What a gateway is for: new flows, or those that it has; undefined: it is not there for the client. */
 export type Use = ClientGateway["flows"];
 
-/** As an agent has it. */
-const LOOKS_AT_ONCE = 4;
-
 /** Clients of one Egress, and the part of a node agent that leads their flows to its gateways. */
 export class SteeredClients {
   readonly #names: readonly string[];
@@ -22,11 +17,9 @@ export class SteeredClients {
   readonly #gateways: readonly Gateway[];
   readonly #stores = new EgressStores();
   readonly #failed = Promise.withResolvers<never>();
-  readonly #turns = new Turns();
-  readonly #looks = new WorkQueue({ concurrency: LOOKS_AT_ONCE, backoff: { baseMs: 100, maxMs: 1_000 } });
   readonly #known = new Map<string, KnownClient>();
-  readonly #wanted = new Map<string, ClientConfig>();
   readonly #followed = new Map<string, ClientConfig>();
+  readonly #changed = new Set<string>();
   readonly #waiting = new Set<() => void>();
   readonly #steerer: Steerer;
 
@@ -53,13 +46,15 @@ export class SteeredClients {
         isOwner: () => true,
       },
       view,
-      networks: { steer: (netns, config) => this.#inTurn(netns, () => this.#steer(netns, config)) },
-      reapplier: {
-        reapply: (looked) => {
-          for (const { containerId } of looked) this.#looks.add(netnsPath(containerId));
-        },
-        expectChanges: () => undefined,
+      networks: {
+        steer: (netns, config) =>
+          this.#steer(netns, config).catch((err: unknown) => {
+            this.#failed.reject(err);
+            throw err;
+          }),
       },
+      // A look would make all links anew, because veths are not what it expects.
+      reapplier: { reapply: () => undefined, expectChanges: () => undefined },
       logger: createLogger({ name: "bench", level: "warn" }),
     });
   }
@@ -72,14 +67,17 @@ export class SteeredClients {
   /** Makes the network namespaces of the clients and steers them while `work` goes on. It fails where one cannot be steered. */
   async during(work: () => Promise<void>): Promise<void> {
     const ended = new AbortController();
-    const looks = this.#looks.run(async (netns) => {
-      await this.#inTurn(netns, () => this.#look(netns));
-      return done;
-    }, ended.signal);
-    const running = Promise.all([this.#steerer.run(ended.signal), looks]);
+    const running = this.#steerer.run(ended.signal);
     await withPodNetworks(this.#names, () => Promise.race([this.#work(work), this.#failed.promise]));
     ended.abort();
     await running;
+  }
+
+  /** Of how many clients the kernel was changed since the last time that this was asked. */
+  takeChanged(): number {
+    const { size } = this.#changed;
+    this.#changed.clear();
+    return size;
   }
 
   /** Has all follow the gateways as they are now. */
@@ -92,21 +90,16 @@ export class SteeredClients {
     this.#stores.tellOf(gateways);
   }
 
-  /** Until nobody is steered, nor looked at after that. */
-  async settled(): Promise<void> {
-    while (!this.#steerer.isIdle || this.#looks.depth + this.#looks.active > 0) await sleep(50);
-  }
-
   /** Until it is true of what a gateway is for, with each client and in each family. */
   until({ addresses }: Gateway, isTrue: (use: Use) => boolean): Promise<void> {
-    const isReached = () =>
-      this.#followed.size === this.#names.length &&
-      [...this.#followed].every(([netns, config]) =>
-        addresses.every((address) => isTrue(this.#useOf(netns, config, address))),
-      );
+    const isFollowed = (name: string) =>
+      addresses.every((address) => isTrue(useOf(address, this.#followed.get(netnsPath(name)))));
+    let missing = this.#names;
     return new Promise((resolve) => {
       const check = () => {
-        if (!isReached()) return;
+        // To ask all of them each time would take longer than what is measured.
+        while (missing[0] !== undefined && isFollowed(missing[0])) missing = missing.slice(1);
+        if (missing.length > 0 || !this.#names.every(isFollowed)) return;
         this.#waiting.delete(check);
         resolve();
       };
@@ -135,40 +128,24 @@ export class SteeredClients {
     await work();
   }
 
-  /** Nothing without a tunnel to it. */
-  #useOf(netns: string, { egresses: [egress] }: ClientConfig, address: string): Use {
-    const found = egress?.gateways.find(({ ipv4, ipv6 }) => [ipv4, ipv6].includes(address));
-    const isLinked = this.#known.get(netns)?.markTo(address) !== undefined;
-    return isLinked ? found && (found.flows ?? "new") : undefined;
-  }
-
-  async #inTurn<T>(netns: string, work: () => Promise<T>): Promise<T> {
-    try {
-      return await this.#turns.take(netns, work);
-    } catch (err) {
-      this.#failed.reject(err);
-      throw err;
-    }
-  }
-
-  /** @returns undefined where a look has to do it */
-  async #steer(netns: string, config: ClientConfig): Promise<boolean | undefined> {
-    this.#wanted.set(netns, config);
+  /** Makes it a client the first time. */
+  async #steer(netns: string, config: ClientConfig): Promise<boolean> {
+    const client = clientInNetns(netns);
     const before = this.#known.get(netns);
-    const after = before && (await clientInNetns(netns).steer(config, before));
-    if (after === undefined) return undefined;
-    this.#follows(netns, config, after);
-    return after !== before;
-  }
-
-  async #look(netns: string): Promise<void> {
-    const config = this.#wanted.get(netns);
-    if (config !== undefined) this.#follows(netns, config, (await clientInNetns(netns).repair(config)).known);
-  }
-
-  #follows(netns: string, config: ClientConfig, known: KnownClient): void {
-    this.#known.set(netns, known);
+    const after =
+      before === undefined ? (await client.repair(config)).known : await client.steer(config, before);
+    if (after === undefined) throw new Error(`nothing was done in ${netns}`);
+    this.#known.set(netns, after);
     this.#followed.set(netns, config);
+    const isChanged = after !== before;
+    if (isChanged) this.#changed.add(netns);
     for (const check of this.#waiting) check();
+    return isChanged;
   }
+}
+
+function useOf(address: string, config: ClientConfig | undefined): Use {
+  const gateways = config?.egresses.flatMap((egress) => egress.gateways) ?? [];
+  const found = gateways.find(({ ipv4, ipv6 }) => [ipv4, ipv6].includes(address));
+  return found && (found.flows ?? "new");
 }
