@@ -180,8 +180,9 @@ export class WorkQueue {
   #appoint(key: string, delayMs: number, isReminder: boolean): void {
     const dueAt = this.#clock.now() + delayMs;
     const existing = this.#appointments.get(key);
+    const isOnlyReminder = isReminder && existing?.isReminder !== false;
     if (existing && existing.dueAt <= dueAt) {
-      this.#appointments.set(key, { ...existing, isReminder: existing.isReminder && isReminder });
+      this.#appointments.set(key, { ...existing, isReminder: isOnlyReminder });
       return;
     }
     existing?.cancel();
@@ -192,7 +193,7 @@ export class WorkQueue {
       if (isStillReminder && this.#active.has(key)) this.remind(key, delayMs);
       else this.add(key);
     });
-    this.#appointments.set(key, { dueAt, cancel, isReminder: isReminder && existing?.isReminder !== false });
+    this.#appointments.set(key, { dueAt, cancel, isReminder: isOnlyReminder });
   }
 
   #leave(key: string): void {

@@ -70,11 +70,10 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
   );
   const probes = probesOf(config.egresses, routed);
   const { links, pins, choices, late } = waysOf(routed, { port, replies }, facts);
-  const waiting = links.flatMap((link) =>
-    pins.some((pin) => pin.link === linkName(link)) ? [] : (link.remote ?? []),
-  );
-  if (waiting.length > 0) {
-    const egresses = given.egresses.map((egress) => withoutAddresses(new Set(waiting), egress));
+  const pinned = new Set(pins.map(({ link }) => link));
+  const waiting = new Set(links.flatMap((link) => (pinned.has(linkName(link)) ? [] : (link.remote ?? []))));
+  if (waiting.size > 0) {
+    const egresses = given.egresses.map((egress) => withoutAddresses(waiting, egress));
     return { ...planClient({ ...given, egresses }, facts), isInterim: true };
   }
   const oneWay = goOneWay(routed, pins, facts.ways);

@@ -98,8 +98,9 @@ sub reap {
     my $command = delete $running{$pid} or next;
     # Whoever is told that a command has ended changes things without it.
     kill 'KILL', -$pid;
-    my @output = map { content($command->{$_}) } $is_talkative ? () : ('stdout', 'stderr');
-    answer($command, $is_talkative ? ('-', '', $talkative) : $signal ? ('-', $output[0], "it was ended by signal $signal") : ($code, @output));
+    my $stdout = $is_talkative ? '' : content($command->{stdout});
+    my $why = $is_talkative ? $talkative : $signal ? "it was ended by signal $signal" : undef;
+    answer($command, defined $why ? ('-', $stdout, $why) : ($code, $stdout, content($command->{stderr})));
   }
 }
 
