@@ -4,6 +4,7 @@ import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PlacedPod } from "../bed/workload/gateways.ts";
 import { egress, probePod } from "../bed/workload/manifests.ts";
+import type { NodeShell } from "../bed/workload/node-shell.ts";
 import { ProbePod } from "../bed/workload/probe-pod.ts";
 import { addressesOf } from "./kit/internet.ts";
 import { INTERNET_EGRESS, NAMESPACE } from "./kit/names.ts";
@@ -11,6 +12,8 @@ import { whilePaused } from "./kit/product.ts";
 import { Transfers } from "./kit/transfers.ts";
 import { client, describeOnline, gatewaysOf, gatewaysReady, kubectl, nodeOf } from "./kit/world.ts";
 
+/** The status follows what is so. */
+const TOLD = { timeout: 60_000, interval: 1_000 };
 const PICKED = { namespace: INTERNET_EGRESS.namespace, name: "picked" };
 
 const object = egress(PICKED, { destinations: ["0.0.0.0/0", "::/0"], replicas: 2 });
@@ -82,11 +85,7 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
         timeoutMs: 60_000,
         intervalMs: 500,
       });
-      await waitUntil(async () => (await stateOf(own)).state === "Suspect", {
-        what: "the status to say that a node misses the gateway",
-        timeoutMs: 60_000,
-        intervalMs: 1_000,
-      });
+      await expect.poll(() => statusOf(own), TOLD).toMatchObject({ state: "Suspect" });
     });
     await newFlowsOf(gateways, ({ name }) => name === own.name);
     transfers = await Transfers.start(internet, [keeper]);
@@ -99,24 +98,16 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     if (own === undefined) return expect.fail("keeper has no gateway");
     const node = await nodeOf(own);
     await change({ uplinkProbe: { targets: [ipv4, ipv6] } });
-    await node.run(`nft 'add table inet e2e_uplink
-      add chain inet e2e_uplink forward { type filter hook forward priority -200; }
-      add rule inet e2e_uplink forward ip saddr ${own.ipv4} ip daddr ${ipv4} icmp type echo-request drop
-      add rule inet e2e_uplink forward ip6 saddr ${own.ipv6} ip6 daddr ${ipv6} icmpv6 type echo-request drop'`);
-    try {
+    const lost = [
+      `ip saddr ${own.ipv4} ip daddr ${ipv4} icmp type echo-request`,
+      `ip6 saddr ${own.ipv6} ip6 daddr ${ipv6} icmpv6 type echo-request`,
+    ];
+    await whileDropping(node, ["forward"], lost, async () => {
       await newFlowsOf(gateways, ({ name }) => name !== own.name);
       await transfers.goOn();
-      await waitUntil(
-        async () => (await stateOf(own)).reason?.startsWith("uplink: no answer from") === true,
-        {
-          what: "the status to say that the gateway has lost its way out",
-          timeoutMs: 60_000,
-          intervalMs: 1_000,
-        },
-      );
-    } finally {
-      await node.run("nft delete table inet e2e_uplink");
-    }
+      const reason = expect.stringMatching(/^uplink: no answer from/);
+      await expect.poll(() => statusOf(own), TOLD).toMatchObject({ state: "Down", reason });
+    });
     await newFlowsOf(gateways, ({ name }) => name === own.name);
     await transfers.goOn();
   });
@@ -128,22 +119,11 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     await whileLost(addressesOf(own), async () => {
       await newFlowsOf(gateways, ({ name }) => name !== own.name);
       await transfers.break();
-      await waitUntil(async () => (await stateOf(own)).state === "Down", {
-        what: "the status to say that nothing comes back from the gateway",
-        timeoutMs: 60_000,
-        intervalMs: 1_000,
-      });
-      expect(await stateOf(own)).toMatchObject({
-        reason: "no answer through the tunnel",
-        reportedBy: keeper.node,
-      });
+      const dead = { state: "Down", reason: "no answer through the tunnel", reportedBy: keeper.node };
+      await expect.poll(() => statusOf(own), TOLD).toMatchObject(dead);
     });
     await newFlowsOf(gateways, ({ name }) => name === own.name);
-    await waitUntil(async () => (await stateOf(own)).state === "Ready", {
-      what: "the status to say that the gateway serves again",
-      timeoutMs: 60_000,
-      intervalMs: 1_000,
-    });
+    await expect.poll(() => statusOf(own), TOLD).toMatchObject({ state: "Ready" });
     await transfers.stop();
     transfers = await Transfers.start(internet, [keeper]);
   });
@@ -166,16 +146,25 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
 
   /** Does something while keeper's node reaches neither programs nor tunnels at addresses of gateways. */
   async function whileLost(addresses: readonly string[], work: () => Promise<void>): Promise<void> {
-    const node = await nodeOf(keeper);
-    const drops = addresses.flatMap((address) => {
+    const lost = addresses.map((address) => {
       const family = address.includes(":") ? "ip6" : "ip";
-      const rule = `${family} daddr ${address} udp dport { ${FOU_PORT}, ${HEARTBEAT_PORT} } drop`;
-      return [`add rule inet e2e_lost prerouting ${rule}`, `add rule inet e2e_lost output ${rule}`];
+      return `${family} daddr ${address} udp dport { ${FOU_PORT}, ${HEARTBEAT_PORT} }`;
     });
-    await node.run(`nft 'add table inet e2e_lost
-      add chain inet e2e_lost prerouting { type filter hook prerouting priority -300; }
-      add chain inet e2e_lost output { type filter hook output priority -300; }
-      ${drops.join("\n")}'`);
+    await whileDropping(await nodeOf(keeper), ["prerouting", "output"], lost, work);
+  }
+
+  /** Does something while a node drops what a hook of its kernel sees of some packets. */
+  async function whileDropping(
+    node: NodeShell,
+    hooks: readonly string[],
+    packets: readonly string[],
+    work: () => Promise<void>,
+  ): Promise<void> {
+    const chains = hooks.flatMap((hook) => [
+      `add chain inet e2e_lost ${hook} { type filter hook ${hook} priority -300; }`,
+      ...packets.map((each) => `add rule inet e2e_lost ${hook} ${each} drop`),
+    ]);
+    await node.run(`nft 'add table inet e2e_lost\n${chains.join("\n")}'`);
     try {
       await work();
     } finally {
@@ -184,7 +173,7 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
   }
 
   /** What the status has of a gateway. */
-  async function stateOf({ name }: PlacedPod): Promise<GatewayStatus> {
+  async function statusOf({ name }: PlacedPod): Promise<GatewayStatus> {
     const path = `{.status.gateways[?(@.name=="${name}")]}`;
     const shown = await kubectl.run([
       ...["get", "egress", PICKED.name, "-n", PICKED.namespace],

@@ -7,7 +7,7 @@ import {
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
 import { EgressPod, Metrics } from "@egress-nat/egress-pod";
-import { Gateway, GatewayWatch, kernelHere, prepareGatewayNetns } from "@egress-nat/founat";
+import { Gateway, GatewayWatch, kernelHere, liveFlows, prepareGatewayNetns } from "@egress-nat/founat";
 import { CONFIG_MAP_RESOURCE, type Resource, resourcePath, type Transport } from "@egress-nat/kube";
 import { createLogger, createRegistry } from "@egress-nat/program";
 import { EGRESS, sliceObject } from "./slices.ts";
@@ -78,7 +78,7 @@ const pod = new EgressPod({
       },
     };
   },
-  liveFlows: async () => 0,
+  liveFlows: () => liveFlows(kernel),
   watchKernel: (watch, signal) => new GatewayWatch({ port: FOU_PORT, logger, ...watch }).run(signal),
   ping: async () => undefined,
   askUplinks: async () => new Set(),

@@ -12,11 +12,13 @@ export function clientNames(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `egress-nat-bench-${index}`);
 }
 
+export const CLUSTER_RANGES = ["10.244.0.0/16", "10.96.0.0/16", "fd00:244::/48", "fd00:96::/112"];
+
 /** A client of the Internet. */
 export function clientConfigOf(...gateways: readonly ClientGateway[]): ClientConfig {
   return {
     uplink: "eth0",
-    clusterRanges: ["10.244.0.0/16", "10.96.0.0/16", "fd00:244::/48", "fd00:96::/112"],
+    clusterRanges: CLUSTER_RANGES,
     egresses: [egressBy(gateways, ["10.96.0.10", "10.244.2.9", "fd00:96::10", "fd00:244:2::9"])],
   };
 }

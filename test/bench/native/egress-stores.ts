@@ -1,7 +1,7 @@
-import type { ViewedStores } from "@egress-nat/client-sidecar";
-import { parseStoredEgress } from "@egress-nat/client-sidecar";
+import { parseStoredEgress, type ViewedStores } from "@egress-nat/client-sidecar";
 import { ClusterRanges, clusterRangesData, EGRESS_LABEL } from "@egress-nat/crds";
 import { EndpointSlice, Store } from "@egress-nat/kube";
+import { CLUSTER_RANGES } from "./clients.ts";
 
 /** The Egress. */
 export const NAT = { namespace: "bench", name: "bench" };
@@ -37,11 +37,10 @@ export class EgressStores implements ViewedStores {
     this.egresses.put(
       parseStoredEgress({ metadata: { ...NAT, uid: "egress", generation: 1 }, spec: SPEC, status }),
     );
-    const ranges = ["10.244.0.0/16", "10.96.0.0/16", "fd00:244::/48", "fd00:96::/112"];
     this.clusterRanges.put(
       ClusterRanges.parse({
         metadata: { namespace: "egress-nat", name: "ranges", uid: "ranges" },
-        data: clusterRangesData(ranges),
+        data: clusterRangesData(CLUSTER_RANGES),
       }),
     );
     this.tellOf(gateways);
