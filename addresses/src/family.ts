@@ -15,6 +15,16 @@ export function firstOfEach(addresses: readonly string[]): Addresses {
   return Object.fromEntries(addresses.toReversed().map((address) => [familyOf(address), address]));
 }
 
+/** @param addresses addresses or CIDRs */
+export function familiesOf(addresses: readonly string[]): ReadonlySet<Family> {
+  return new Set(addresses.map(familyOf));
+}
+
+/** For people. */
+export function familyName(family: Family): string {
+  return family === "ipv4" ? "IPv4" : "IPv6";
+}
+
 /** @param text an address or a CIDR; of anything else this says nothing */
 export function familyOf(text: string): Family {
   return text.includes(":") ? "ipv6" : "ipv4";

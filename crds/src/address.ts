@@ -26,7 +26,7 @@ export const Address = withRules(z.string().max(MAX_ADDRESS_LENGTH), {
 export const HostAddress = withRules(Address, {
   cel: "!isIP(self) || ip(self).isGlobalUnicast()",
   holds: (text) => !isApiAddress(text) || isGlobalUnicast(text),
-  message: '"{self}" is no address of a host that can be routed to: write one like 192.0.2.1 or 2001:db8::1',
+  message: '"{self}" is not a routable address of a host: write one like 192.0.2.1 or 2001:db8::1',
 });
 
 /** An IPv4 or IPv6 network. Host bits may be set: whoever reads it masks them. */

@@ -60,7 +60,7 @@ export const EgressStatus = z
       .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
       .describe(
         "Available: a gateway serves. Progressing: gateways are being created or replaced. Degraded: something " +
-          "needs a person, and the message says what. For tools that wait (kstatus) there are Ready and, only while " +
+          "needs attention, and the message says what. For tools that wait (kstatus) there are Ready and, only while " +
           "they hold, Reconciling and Stalled.",
       )
       .exactOptional(),

@@ -220,7 +220,7 @@ export const EgressSpec = z
     subnets: withRules(z.array(z.string()), {
       cel: "false",
       holds: () => false,
-      message: "subnets is an older name of destinations: write the networks to destinations",
+      message: "subnets is an older name of destinations: use destinations",
     })
       .describe("Refused, because it is an older name of `destinations`.")
       .exactOptional(),

@@ -36,6 +36,7 @@ import {
 import type { GatewayEvent, RecordGatewayEvent } from "./gateway-event.ts";
 import { type GatewayPort, GatewaySync } from "./gateway-sync.ts";
 import type { Metrics } from "./metrics.ts";
+import { reasonOf } from "./reason.ts";
 import { type GatewaySlice, parseSlice } from "./slice.ts";
 import { type AskUplinks, othersOf } from "./uplink/others.ts";
 import type { Ping } from "./uplink/ping.ts";
@@ -233,8 +234,7 @@ export class EgressPod {
   }
 
   async #bringUpToDate() {
-    const egress = this.#egress;
-    const clusterRanges = this.#clusterRanges;
+    const [egress, clusterRanges] = [this.#egress, this.#clusterRanges];
     const { addresses, logger } = this.#options;
     if (clusterRanges === undefined) return done;
     // It is there, and nobody knows what it says: what the kernel has from a former process stays.
@@ -256,7 +256,7 @@ export class EgressPod {
       this.#failure = undefined;
       this.#applied.resolve();
     } catch (error) {
-      this.#failure = error instanceof Error ? error.message : String(error);
+      this.#failure = reasonOf(error);
       throw error;
     }
     logger.debug({ clients: state.clients.size, slices: state.slices.size }, "rule set is up to date");

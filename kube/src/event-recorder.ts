@@ -4,9 +4,9 @@ import { type Clock, pause, systemClock } from "./clock.ts";
 import { hasCode, ifFound, KubeError } from "./error.ts";
 import { EventBudget } from "./event-budget.ts";
 import type { Logger } from "./logger.ts";
-import { microTime } from "./micro-time.ts";
 import { type KubeObject, namespacedResource, type Resource } from "./resource.ts";
 import { type Desired, ResourceClient } from "./resource-client.ts";
+import { microTime } from "./time.ts";
 import type { Transport } from "./transport.ts";
 
 export interface Regarding {

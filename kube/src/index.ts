@@ -42,6 +42,7 @@ export {
 } from "./resource.ts";
 export { type Desired, type ObjectReference, ResourceClient } from "./resource-client.ts";
 export { type Change, Store } from "./store.ts";
+export { time } from "./time.ts";
 export type { RequestOptions, StreamOptions, Transport } from "./transport.ts";
 export { type Place, usableEndpoints } from "./usable-endpoints.ts";
 export { done, type Outcome, requeueAfter, stalled, WorkQueue, type WorkReport } from "./work-queue.ts";

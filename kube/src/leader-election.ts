@@ -5,8 +5,8 @@ import { type Clock, pause, systemClock } from "./clock.ts";
 import { hasCode, ifFound } from "./error.ts";
 import { Lead } from "./lead.ts";
 import type { Logger } from "./logger.ts";
-import { microTime } from "./micro-time.ts";
 import { LEASE_RESOURCE, resourcePath } from "./resource.ts";
+import { microTime } from "./time.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface LeaderElectorOptions {

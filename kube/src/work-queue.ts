@@ -95,11 +95,6 @@ export class WorkQueue {
     return this.#active.size;
   }
 
-  /** Keys that wait for their time: after a failure, or because the worker wanted to look again. */
-  get delayed(): number {
-    return this.#appointments.size;
-  }
-
   add(key: string): void {
     if (this.#active.has(key)) {
       this.#again.add(key);

@@ -67,7 +67,7 @@ export type Caches = ReturnType<typeof createCaches>;
 export function createCaches({ transport, logger, namespace, serviceAddresses }: CachesOptions) {
   const cache: CacheMaker = (options) => new Cache({ transport, logger, ...options });
   const egresses = cache<StoredEgress>({ resource: EGRESS_RESOURCE, parse: orInvalid(Egress) });
-  // They are found by the key of their Egress: they have its name.
+  // A child has the name of its Egress, so both have one key.
   const children = forEachChild<{ readonly [K in ChildKind]: Cache<ObservedOf<K>> }>((kind) =>
     cache({ resource: CHILD_RESOURCES[kind], parse: childParser(kind), labelSelector: EGRESS_LABEL }),
   );

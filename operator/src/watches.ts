@@ -54,7 +54,7 @@ export function watchCaches(
   egress.watch(nodes, (change) => egressesOfSilentNode(change, slicesBy(BY_NODE), endpointSlicesOf));
   egress.watch(endpointSlices, ({ object }) => egressKeys(object));
   egress.watch(namespaces, (change) => toldOtherwise(change, egresses.store.list()));
-  // Some gateways may be outside.
+  // ClusterRangesIncomplete depends on them.
   egress.watch(caches.clusterRanges, () => egresses.store.keys());
 
   slice.watch(slices, itself, ORPHAN_AFTER_MS);

@@ -212,7 +212,7 @@ describe("a second network of a client", () => {
   it("may be of a family that the Egress lacks, and the first may not", async () => {
     const { registry, handler } = setUp();
     const addresses = ["2001:db8::1"];
-    const refusal = { code: 100, message: expect.stringMatching(/only ipv4 destinations/) };
+    const refusal = { code: 100, message: expect.stringMatching(/only IPv4 destinations/) };
     await expect(handler.handle({ ...first, addresses }, never)).rejects.toMatchObject(refusal);
     await handler.handle(first, never);
     await handler.handle({ ...second, addresses }, never);

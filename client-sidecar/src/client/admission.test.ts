@@ -69,7 +69,7 @@ describe("an Egress is usable", () => {
       [READY],
       ["fd00:244::5"],
       "no-common-family",
-      /only ipv4 destinations, but the pod has only ipv6/,
+      /only IPv4 destinations, but the pod has only IPv6/,
     ],
   ])("but not when it %s", (_, object, gateways, addresses, code, message) => {
     const admit = admission(object, gateways, addresses);

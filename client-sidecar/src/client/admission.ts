@@ -1,6 +1,6 @@
 /** Whether a pod may be a client, and of which Egresses: chains of checks over plain data. */
 
-import { FAMILIES } from "@egress-nat/addresses";
+import { FAMILIES, type Family, familiesOf, familyName } from "@egress-nat/addresses";
 import {
   CLIENT_ANNOTATION_PREFIX,
   CLIENT_UID,
@@ -12,7 +12,7 @@ import {
   MAX_CLIENT_ADDRESSES,
   namespaceTest,
 } from "@egress-nat/crds";
-import { familiesOf, target } from "../gateways/targets.ts";
+import { target } from "../gateways/targets.ts";
 import type { EgressFacts, EgressView, Gateway, StoredEgress } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";
@@ -107,10 +107,14 @@ const sharesFamily: Check<Request> = ({ reference, egress, addresses }) => {
   if (FAMILIES.some((family) => served.has(family) && own.has(family))) return undefined;
   return {
     reason: "no-common-family",
-    message: `Egress ${egressKey(reference)} has only ${[...served].join()} destinations, but the pod has only ${[...own].join()} addresses`,
+    message: `Egress ${egressKey(reference)} has only ${namesOf(served)} destinations, but the pod has only ${namesOf(own)} addresses`,
     remedy: "give the Egress destinations of the pod's address family",
   };
 };
+
+function namesOf(families: ReadonlySet<Family>): string {
+  return [...families].map(familyName).join(" and ");
+}
 
 const hasGateway: Check<Request> = ({ reference: { namespace, name }, egress, gateways, addresses }) => {
   if (egress.spec.clientStartup === "Immediate") return undefined;

@@ -1,8 +1,8 @@
 /** The gateways that this node picks for its clients. */
 
+import { familiesOf } from "@egress-nat/addresses";
 import { isInvalid } from "@egress-nat/crds";
 import type { WatchedGateway } from "../gateways/heartbeats.ts";
-import { familiesOf } from "../gateways/targets.ts";
 import type { EgressView, Gateway } from "../gateways/view.ts";
 import { egressKey } from "../records/egress-key.ts";
 import type { EgressReference } from "../records/schema.ts";

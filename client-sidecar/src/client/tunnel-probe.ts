@@ -1,6 +1,6 @@
 /** One packet through each tunnel of a client that was added, and back. */
 
-import { firstOfEach } from "@egress-nat/addresses";
+import { familyName, firstOfEach } from "@egress-nat/addresses";
 import type { ClientConfig, SilentTunnel } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
 import type { EgressFacts } from "../gateways/view.ts";
@@ -51,9 +51,8 @@ export async function probeTunnels(
 }
 
 function messageOf({ egress, family, reason }: SilentTunnel): string {
-  const name = family === "ipv4" ? "IPv4" : "IPv6";
   return (
-    `the ${name} tunnel to the gateways of Egress ${egress}: ${reason}; if connections through it fail, a ` +
+    `the ${familyName(family)} tunnel to the gateways of Egress ${egress}: ${reason}; if connections through it fail, a ` +
     "NetworkPolicy may drop UDP 5555 between the pod and the gateways, on the way there or back"
   );
 }

@@ -19,7 +19,7 @@ export function parseConfiguration(stdin: string): JsonObject {
   const complaint = (cause: unknown) => `the network configuration on stdin is not JSON: ${messageOf(cause)}`;
   const value = parseJson(stdin, complaint);
   if (isObject(value)) return value;
-  throw new CniError(CniErrorCode.decodingFailure, "the network configuration on stdin is no JSON object");
+  throw new CniError(CniErrorCode.decodingFailure, "the network configuration on stdin is not a JSON object");
 }
 
 /**
@@ -30,7 +30,7 @@ export function configurationVersion(configuration: JsonObject): string {
   if (typeof version === "string") return version;
   throw new CniError(
     CniErrorCode.invalidConfiguration,
-    "cniVersion is missing from the network configuration, or is no string",
+    "cniVersion is missing from the network configuration, or is not a string",
     `write ${CURRENT_VERSION} into the node's CNI configuration`,
   );
 }
@@ -63,7 +63,7 @@ export function previousResult(configuration: JsonObject) {
   if (!isObject(value)) {
     throw new CniError(
       CniErrorCode.invalidConfiguration,
-      "prevResult is missing from the network configuration, or is no object",
+      "prevResult is missing from the network configuration, or is not an object",
       "egress-nat is a chained plugin: it comes after the plugin that makes the interface, in a .conflist",
     );
   }
@@ -91,7 +91,7 @@ export function podAnnotations(configuration: JsonObject): Annotations | undefin
   }
   throw new CniError(
     CniErrorCode.invalidConfiguration,
-    `runtimeConfig["${ANNOTATIONS_CAPABILITY}"] is no map of strings`,
+    `runtimeConfig["${ANNOTATIONS_CAPABILITY}"] is not a map of strings`,
   );
 }
 

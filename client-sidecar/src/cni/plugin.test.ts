@@ -591,7 +591,7 @@ describe("malformed input", () => {
     ["malformed CNI_ARGS of a client", good, { CNI_ARGS: ";;=;x" }, 4, /CNI_ARGS/],
     ["empty stdin", "", {}, 6, /not JSON/],
     ["half of a configuration", `{"cniVersion":"1.0.0"`, {}, 6, /not JSON/],
-    ["a list for a configuration", "[]", {}, 6, /no JSON object/],
+    ["a list for a configuration", "[]", {}, 6, /not a JSON object/],
     ["no cniVersion", configuration(null, { cniVersion: undefined }), {}, 7, /cniVersion is missing/],
     ["a number for cniVersion", configuration(null, { cniVersion: 1 }), {}, 7, /cniVersion/],
     ["an old cniVersion", configuration(null, { cniVersion: "0.2.0" }), {}, 1, /"0\.2\.0" is not supported/],
@@ -660,8 +660,8 @@ describe("malformed input", () => {
       7,
       /malformed/,
     ],
-    ["annotations that are a list", configuration([]), {}, 7, /no map of strings/],
-    ["annotations that are no strings", configuration({ a: 1 }), {}, 7, /no map of strings/],
+    ["annotations that are a list", configuration([]), {}, 7, /not a map of strings/],
+    ["annotations that are no strings", configuration({ a: 1 }), {}, 7, /not a map of strings/],
   ])("%s is refused with a code and a message", async (_, stdin, environment, code, message) => {
     const { exitCode, result } = await run(stdin, environment);
     expect(exitCode).toBe(1);

@@ -173,7 +173,7 @@ export class Plugin {
     if (asked === undefined || addresses.length === 0) return;
     throw new CniError(
       CniErrorCode.differs,
-      `the pod asks for an Egress by its annotation ${asked}, and is no client of one`,
+      `the pod asks for an Egress by its annotation ${asked}, but is not a client`,
       "annotations are read when a pod starts: recreate it",
     );
   }

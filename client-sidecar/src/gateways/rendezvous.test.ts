@@ -4,7 +4,7 @@ import { rendezvous } from "./rendezvous.ts";
 const clients = Array.from({ length: 1_000 }, (_, index) => `client-${index}`);
 const gateways = Array.from({ length: 5 }, (_, index) => ({ name: `gateway-${index}` }));
 const owners = (candidates: readonly { readonly name: string }[]) =>
-  clients.map((client) => rendezvous(client, candidates)?.name);
+  clients.map((client) => rendezvous(client, candidates, 1)[0]?.name);
 
 test("gateways get about as many clients each, in whatever order they are listed", () => {
   const counts = Object.values(Object.groupBy(owners(gateways), (name) => name ?? ""));
@@ -21,5 +21,16 @@ test("when one goes only its clients move", () => {
 });
 
 test("without candidates there is none", () => {
-  expect(rendezvous("client", [])).toBeUndefined();
+  expect(rendezvous("client", [], 1)).toEqual([]);
+});
+
+test("of several that a key belongs to only the one that goes is replaced", () => {
+  const names = (candidates: readonly { readonly name: string }[]) =>
+    rendezvous("client", candidates, 3).map(({ name }) => name);
+  const before = names(gateways);
+  const [gone] = before;
+  const after = names(gateways.filter(({ name }) => name !== gone));
+  expect(after).toHaveLength(3);
+  expect(after).toEqual(expect.arrayContaining(before.slice(1)));
+  expect(names(gateways.slice(0, 3))).toEqual(gateways.slice(0, 3).map(({ name }) => name));
 });

@@ -104,6 +104,18 @@ describe("with the selection of the agent", () => {
     );
   });
 
+  test("without affinity a client uses 64 gateways at most, the same of both families, and not all clients the same", () => {
+    const many = Array.from({ length: 130 }, (_, index) =>
+      gateway({ name: `${index}`, addresses: [`10.244.2.${index}`, `fd00:244:2::${index}`] }),
+    );
+    const of = (client: string) => picked({ affinity: "None", gateways: many, client });
+    const of4 = of("client").filter((address) => address.startsWith("10."));
+    const of6 = of("client").filter((address) => address.startsWith("fd00"));
+    expect(of4).toHaveLength(64);
+    expect(of6.map((address) => address.replace("fd00:244:2::", "10.244.2."))).toEqual(of4);
+    expect(new Set(clients.flatMap(of)).size).toBe(260);
+  });
+
   test.each<[string, readonly HeardGateway[], readonly HeardGateway[]]>([
     ["one that terminates keeps its flows and gets no new ones", [A, leaving(B)], [A]],
     ["the last one that terminates gets new ones all the same", [leaving(B)], [B]],

@@ -9,6 +9,9 @@ import { rendezvous } from "./rendezvous.ts";
 import { target } from "./targets.ts";
 import type { EgressView, Gateway } from "./view.ts";
 
+/** With which the flows of one client begin: it tells at most 254 addresses apart, those of gateways that drain included. */
+const MOST_GATEWAYS = 64;
+
 /** A gateway, and what has been heard of it at the addresses that are named here. */
 export interface HeardGateway extends Gateway {
   readonly pulse: Pulse;
@@ -95,9 +98,7 @@ function pick(
 ): readonly HeardGateway[] {
   const usable = [living.filter(isAnswering), living].map((candidates) => usableEndpoints(candidates, place));
   const candidates = usable.find(({ length }) => length > 0) ?? [];
-  if (policy.sessionAffinity === "None") return candidates;
-  const owner = rendezvous(client, candidates);
-  return owner === undefined ? [] : [owner];
+  return rendezvous(client, candidates, policy.sessionAffinity === "None" ? MOST_GATEWAYS : 1);
 }
 
 /** Or may be, as far as anybody knows. */

@@ -292,7 +292,7 @@ describe("a client's ADD", () => {
     expect(await run("ADD", "c1", annotations("nat"), { prevResult: onlyV6 })).toMatchObject({
       result: {
         code: 100,
-        msg: expect.stringMatching(/only ipv4 destinations, but the pod has only ipv6 addresses/),
+        msg: expect.stringMatching(/only IPv4 destinations, but the pod has only IPv6 addresses/),
       },
     });
     const noAddress = { ...prevResult("c1"), ips: [] };

@@ -3,7 +3,7 @@
 import type { GatewayReport, GatewayStatus } from "@egress-nat/crds";
 import type { Pulse } from "../gateways/pulse.ts";
 
-/** By which the wait grows with each other node. */
+/** How much longer a node waits at most for each other node that may report the same. */
 const WAIT_PER_NODE_MS = 250;
 const MAX_WAIT_MS = 60_000;
 

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { EgressClientSlice, GatewayReport } from "@egress-nat/crds";
-import { type Clock, pause, systemClock } from "@egress-nat/kube";
+import { type Clock, pause, systemClock, time } from "@egress-nat/kube";
 import type { ClientRegistry } from "../client/registry.ts";
 import type { WatchedGateway } from "../gateways/heartbeats.ts";
 import { type Pulse, pulseOfAll } from "../gateways/pulse.ts";
@@ -83,8 +83,7 @@ export class GatewayReporter {
     const own = registry.ofEgress(egress).length;
     // Of those that take themselves for one of n nodes there are at most n, however clients are spread.
     const nodes = Math.max(1, Math.ceil((status?.clients ?? 0) / own));
-    const time = new Date().toISOString().replace(/\.\d+Z$/, "Z");
-    const common = { nodes, time, nowMs: this.#clock.now() };
+    const common = { nodes, time: time(), nowMs: this.#clock.now() };
     return new Map(
       gateways.map(({ name, addresses }) => {
         const pulseOfIt = pulseOfAll(addresses.map(pulse));

@@ -41,7 +41,7 @@ const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
       "Degraded",
       "string",
       conditionPath("Degraded", "reason"),
-      "What needs a person. AsExpected means that nothing does.",
+      "What needs attention. AsExpected means that nothing does.",
     ),
     column("Gateways", "integer", ".status.readyReplicas", "Gateways that are ready."),
     column("Replicas", "integer", ".spec.replicas", "Gateways that are wanted."),

@@ -60,7 +60,7 @@ export const EGRESS_CASES: readonly EgressCase[] = [
   ].map((target) => ({
     title: `a probe of ${target}`,
     spec: { ...ANY, uplinkProbe: { targets: [target] } },
-    refusal: `"${target}" is no address of a host that can be routed to: write one like 192.0.2.1 or 2001:db8::1`,
+    refusal: `"${target}" is not a routable address of a host: write one like 192.0.2.1 or 2001:db8::1`,
   })),
   {
     title: "a probe of private addresses",
@@ -587,7 +587,7 @@ export const EGRESS_CASES: readonly EgressCase[] = [
   {
     title: "subnets beside destinations",
     spec: { ...ANY, subnets: ["0.0.0.0/0"] },
-    refusal: "subnets is an older name of destinations: write the networks to destinations",
+    refusal: "subnets is an older name of destinations: use destinations",
   },
   ...["1st", "internet.gateway", "a".repeat(64)].map((name) => ({
     title: `the name ${name}`,

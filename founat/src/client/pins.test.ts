@@ -29,7 +29,7 @@ describe("the numbers of links", () => {
     const numbers = pinsOf(links, new Map(), MASK).map(({ number }) => number);
     expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 254 }, (_, index) => index + 1));
     expect(() => pinsOf([...links, link("fd00::1")], new Map(), MASK)).toThrow(
-      "markMask 0xff000000 is too narrow for 255 gateways: give it more bits",
+      "these are 255 addresses of gateways, and with the markMask 0xff000000 a client tells 254 apart at most: use fewer gateways for a client",
     );
   });
 
@@ -99,7 +99,7 @@ describe("the numbers of links", () => {
     const [one, other, third] = [link("10.0.0.1"), link("10.0.0.2"), link("10.0.0.3")];
     expect(pinsOf([one, other], known, 0x3)).toEqual([]);
     expect(pinsOf([one, other], new Map(), 0x3)).toHaveLength(2);
-    expect(() => pinsOf([one, other, third], known, 0x3)).toThrow("too narrow for 3 gateways");
+    expect(() => pinsOf([one, other, third], known, 0x3)).toThrow("3 addresses of gateways");
   });
 
   test("of links that are gone are stale", () => {

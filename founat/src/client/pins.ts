@@ -76,7 +76,8 @@ export function pinsOf(links: readonly TunnelLink[], known: PinNumbers, mask: nu
   if (pinned.length > available) {
     throw new FounatError(
       "invalid-config",
-      `markMask ${hex(mask)} is too narrow for ${pinned.length} gateways: give it more bits`,
+      `these are ${pinned.length} addresses of gateways, and with the markMask ${hex(mask)} a client tells ${available} apart at ` +
+        "most: use fewer gateways for a client",
     );
   }
   return pinned.flatMap((each) => {

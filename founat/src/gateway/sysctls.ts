@@ -88,9 +88,8 @@ function notPrepared(code: FounatErrorCode, paths: readonly string[], consequenc
   const names = paths.map((path) => path.replaceAll("/", ".")).join(" and ");
   return new FounatError(
     code,
-    `sysctl ${names} is not ${FORWARDING[paths[0] ?? ""]}: ${consequence}; have it set in the gateway's network ` +
-      "namespace: a node agent does so for pods that it knows as gateways (prepareGatewayNetns), without one an init " +
-      "container must",
+    `sysctl ${names} is not ${FORWARDING[paths[0] ?? ""]}: ${consequence}; prepareGatewayNetns sets it in the gateway's ` +
+      "network namespace",
     { retryable: true },
   );
 }

@@ -61,7 +61,7 @@ describe("events about an Egress", () => {
       })),
     });
     expect(told(gateways("Ready", "Ready", "Down"), gateways("Down", "Draining", "Down"), [])).toEqual([
-      "Warning GatewayLost: gateway nat-0 on node n0 does not serve any more",
+      "Warning GatewayLost: gateway nat-0 on node n0 takes no new flows any more",
     ]);
     expect(told(gateways("Suspect", "Down"), gateways("Down", "Suspect"), [])).toHaveLength(1);
   });
@@ -74,11 +74,11 @@ describe("events about an Egress", () => {
       { gateways: [{ ...gateway, ...reported }] },
     ];
     expect(told(before, after, [])).toEqual([
-      "Warning GatewayLost: gateway nat-0 on node n0 does not serve any more: node n7 gets no answer through the tunnel",
+      "Warning GatewayLost: gateway nat-0 on node n0 takes no new flows any more: node n7 gets no answer through the tunnel",
     ]);
   });
 
-  test("say what needs a person, and again only when that changes", () => {
+  test("say what needs attention, and again only when that changes", () => {
     expect(told(status("True"), status("True", "quota"), [])).toEqual(["Warning FailedCreate: quota"]);
     expect(told(status("True", "quota"), status("True", "quota"), [])).toEqual([]);
     expect(told(status("True", "quota"), status("True", "policy"), [])).toEqual([

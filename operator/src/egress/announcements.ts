@@ -47,7 +47,7 @@ function lostGateways(
   return after
     .filter(({ name, state }) => state === "Down" && served.has(name))
     .map(({ name, node, reason, reportedBy }) => {
-      const lost = `gateway ${name} on node ${node} does not serve any more`;
+      const lost = `gateway ${name} on node ${node} takes no new flows any more`;
       const why = reportedBy === undefined ? "" : `: node ${reportedBy} gets ${reason}`;
       return warning("GatewayLost", `${lost}${why}`);
     });

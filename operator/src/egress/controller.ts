@@ -1,6 +1,6 @@
 /** Egresses under one lead. */
 
-import { type Controller, type EventRecorder, objectKey, type Transport } from "@egress-nat/kube";
+import { type Controller, type EventRecorder, objectKey, type Transport, time } from "@egress-nat/kube";
 import type { Caches } from "../caches.ts";
 import type { PublishedRanges } from "../cluster-ranges/published.ts";
 import { ChildClient } from "./child-client.ts";
@@ -53,8 +53,7 @@ export async function reconcileEgresses(options: EgressLeadOptions, signal: Abor
     children: new ChildClient(transport),
     surroundings: (egress) => view.surroundings(egress, gatewayReasons.of(objectKey(egress))),
     ...egressClient(transport, caches.egresses, events),
-    // Whole seconds, as Kubernetes writes times.
-    now: () => new Date().toISOString().replace(/\.\d+Z$/, "Z"),
+    now: time,
   };
   await Promise.all([
     gatewayReasons.run(signal),

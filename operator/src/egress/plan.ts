@@ -77,7 +77,7 @@ export function planEgress({ egress, children }: EgressSnapshot, settings: Gatew
   return { steps: [], children: { ...NO_CHILDREN, ...Object.fromEntries(own) } };
 }
 
-export function planChildren(
+function planChildren(
   egress: Egress,
   observed: ObservedChildren,
   settings: GatewaySettings,

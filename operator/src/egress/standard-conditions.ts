@@ -8,7 +8,7 @@ import type { Condition } from "@egress-nat/crds";
 /** What a condition says, and why. */
 export type Finding = Pick<Condition, "status" | "reason" | "message">;
 
-/** Something that needs a person. */
+/** Something that needs attention. */
 export interface Problem {
   /** In one CamelCase word. */
   readonly reason: string;

@@ -1,5 +1,6 @@
 /** The status of an Egress, from what is seen of its children. */
 
+import { type Family, familiesOf, familyName } from "@egress-nat/addresses";
 import {
   type Condition,
   type Egress,
@@ -21,8 +22,8 @@ export type StoredEgress = Egress | InvalidEgress;
 export type Hold = "UpgradeWaits" | "UpgradePaused";
 
 const HOLDS: Readonly<Record<Hold, string>> = {
-  UpgradeWaits: "gateways of the present release replace them when it is the turn of this Egress",
-  UpgradePaused: `gateways of the present release do not replace them while the Egress has the annotation ${PAUSE_ROLLOUT_ANNOTATION}`,
+  UpgradeWaits: "the upgrade of its gateways to this release waits for those of other Egresses",
+  UpgradePaused: `the upgrade of its gateways to this release is paused by the annotation ${PAUSE_ROLLOUT_ANNOTATION}`,
 };
 
 /** What a status is made of. Children that belong to somebody else are not among them. */
@@ -76,7 +77,7 @@ export function egressStatus(egress: StoredEgress, input: StatusInput, now: stri
   };
 }
 
-/** Whoever reads the list of allowed namespaces knows by it whether an Egress was ever understood. */
+/** Absent until an Egress was understood once: until then readers do not trust its list of allowed namespaces. */
 function generationSeen(egress: StoredEgress, { failure }: StatusInput): number | undefined {
   const before = egress.status?.observedGeneration;
   const isStill = failure !== undefined || (isInvalid(egress) && before === undefined);
@@ -95,10 +96,9 @@ function available(egress: StoredEgress, { deployment, service, allowedNamespace
   const unserved = unservedFamilies(egress, service);
   const message = [
     `${serving} of ${wanted} gateways are available`,
-    ...unserved.map(
-      (family) =>
-        `destinations of ${family} are not served, because Services of the cluster have no ${family} addresses`,
-    ),
+    ...unserved
+      .map(familyName)
+      .map((name) => `destinations of ${name} are not served, because the Service has no ${name} address`),
     ...(allowedNamespaces?.length === 0
       ? [
           "spec.allowedNamespaces selects no namespace, so no pod may be a client: label a namespace, or change it",
@@ -198,8 +198,8 @@ function familyProblems(egress: StoredEgress, { service }: StatusInput): readonl
   const unserved = unservedFamilies(egress, service);
   if (unserved.length === 0 || unserved.length < familiesOf(egress.spec.destinations ?? []).size) return [];
   const message =
-    `all destinations are ${unserved.join(" and ")}, but Services of the cluster have no such addresses: ` +
-    "add destinations of the other family, or use a dual-stack cluster";
+    `all destinations are of ${unserved.map(familyName).join(" and ")}: add destinations of the other family, or use a ` +
+    "dual-stack cluster; a Service that is older than the second family gets it by its field spec.ipFamilies";
   return [{ reason: "FamilyNotAvailable", message }];
 }
 
@@ -215,15 +215,11 @@ function rangeProblems({ gateways, service, isOutside }: StatusInput): readonly 
   return [{ reason: "ClusterRangesIncomplete", message }];
 }
 
-function unservedFamilies({ spec }: StoredEgress, service: ObservedService | undefined): readonly string[] {
+function unservedFamilies({ spec }: StoredEgress, service: ObservedService | undefined): readonly Family[] {
   const served = familiesOf(serviceIPs(service));
   return served.size === 0
     ? []
     : [...familiesOf(spec.destinations ?? [])].filter((family) => !served.has(family));
-}
-
-function familiesOf(addresses: readonly string[]): Set<"IPv4" | "IPv6"> {
-  return new Set(addresses.map((address) => (address.includes(":") ? "IPv6" : "IPv4")));
 }
 
 /** FailedCreate is how a ReplicaSet says that its pods are refused: by Pod Security, a quota, a webhook. */

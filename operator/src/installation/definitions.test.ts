@@ -47,12 +47,12 @@ async function look(answers: () => unknown, forMs: number): Promise<readonly str
 }
 
 test.each([
-  ["a document of another form", () => ({ components: {} }), "the answer is no OpenAPI document"],
-  ["nothing", () => undefined, "the answer is no OpenAPI document"],
+  ["a document of another form", () => ({ components: {} }), "the answer is not an OpenAPI document"],
+  ["nothing", () => undefined, "the answer is not an OpenAPI document"],
   [
     "a schema that is none",
     () => ({ components: { schemas: { odd: null } } }),
-    "the answer is no OpenAPI document",
+    "the answer is not an OpenAPI document",
   ],
   [
     "a refusal",

@@ -51,7 +51,7 @@ export async function definitionProblems(
   const served = OpenApi.safeParse(await transport.request({ method: "GET", path: OPENAPI_PATH, signal }));
   if (!served.success) {
     const reason = z.prettifyError(served.error).replaceAll("\n", " ");
-    const message = `GET ${OPENAPI_PATH}: the answer is no OpenAPI document of definitions: ${reason}`;
+    const message = `GET ${OPENAPI_PATH}: the answer is not an OpenAPI document of definitions: ${reason}`;
     throw retryableError("InvalidResponse", message, served.error);
   }
   const schemas = Object.values(served.data.components.schemas);

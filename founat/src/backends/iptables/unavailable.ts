@@ -1,6 +1,6 @@
 import { FounatError } from "../../error.ts";
 
-/** What libxt_set and tc say that may open no raw socket, by which they ask the kernel. */
+/** What libxt_set and tc say without CAP_NET_RAW, because they ask the kernel by a raw socket. */
 const LACKS_NET_RAW = /Can't open socket to ipset/i;
 
 /** What programs say where one of them, a module of the kernel, or a kernel that knows the module is missing. */

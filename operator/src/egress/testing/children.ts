@@ -1,7 +1,7 @@
 import type { Egress } from "@egress-nat/crds";
 import type { ChildKind, GatewaySettings, Manifest } from "../children/index.ts";
 import { NO_CHILDREN, type ObservedChildren, type ObservedDeployment } from "../observed.ts";
-import { planChildren } from "../plan.ts";
+import { planEgress } from "../plan.ts";
 
 export const SETTINGS: GatewaySettings = {
   image: "gateway:1",
@@ -12,7 +12,7 @@ export const SETTINGS: GatewaySettings = {
 
 /** What an operator of that release makes where nothing is. */
 export function manifestOf(child: ChildKind, egress: Egress, image = SETTINGS.image): Manifest {
-  const steps = planChildren(egress, NO_CHILDREN, { ...SETTINGS, image });
+  const { steps } = planEgress({ egress, children: NO_CHILDREN }, { ...SETTINGS, image });
   const step = steps.find((each) => each.child === child);
   if (step?.action !== "create") throw new Error(`there is no ${child}`);
   return step.manifest;
