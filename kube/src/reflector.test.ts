@@ -78,7 +78,7 @@ test("of a resource that the apiserver does not serve there is nothing, until it
   const notServed = failure("NotFound", 404);
   const answers = [() => notServed, page("5", [map("a", "3")]), watch([], "lasts")];
   const { transport, reflector } = await reflect(answers, 3_000, { mayBeUnserved: true });
-  expect(reflector.state).toMatchObject({ phase: "waiting", synced: true });
+  expect(reflector.state).toMatchObject({ phase: "unserved", synced: true });
   expect(transport.asked).toEqual(["list"]);
   await vi.advanceTimersByTimeAsync(300_000);
   expect(transport.asked).toEqual(["list", "list", "watch from 5"]);

@@ -12,7 +12,7 @@ import type { Transport } from "./transport.ts";
 import { type WatchEvent, watchObjects } from "./watch.ts";
 
 export interface ReflectorState {
-  readonly phase: "stopped" | "listing" | "watching" | "waiting";
+  readonly phase: "stopped" | "listing" | "watching" | "waiting" | "unserved";
   /** Whether the store has held a complete list at least once. */
   readonly synced: boolean;
   readonly resourceVersion: string | undefined;
@@ -127,7 +127,7 @@ export class Reflector<T extends KubeObject> {
       if (!this.#options.mayBeUnserved || !hasCode(error, "NotFound")) throw error;
       this.#options.store.replaceAll([]);
       this.#isListed();
-      this.#phase = "waiting";
+      this.#phase = "unserved";
       await pause(UNSERVED_RECHECK_MS, signal);
     }
   }

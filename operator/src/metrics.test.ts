@@ -16,7 +16,11 @@ function metricsOf(isLeader: boolean): Registry {
   new OperatorMetrics(registry).watch({
     controllers: [],
     clusterRanges: () => ({ values: [], services: [], pods: [], nodes: [], serviceAddresses: [] }),
-    watches: () => ({}),
+    watches: () => ({
+      egresses: { phase: "watching", synced: true, resourceVersion: "7" },
+      nodes: { phase: "waiting", synced: true, resourceVersion: "7" },
+      servicecidrs: { phase: "unserved", synced: true, resourceVersion: undefined },
+    }),
     isLeader: () => isLeader,
     egresses: () => [
       anEgress(
@@ -39,6 +43,14 @@ async function lines(name: string, isLeader: boolean): Promise<string[]> {
   const text = await metricsOf(isLeader).getSingleMetricAsString(name);
   return text.split("\n").filter((line) => !line.startsWith("#") && line !== "");
 }
+
+test("what the API server does not serve is no watch that is down", async () => {
+  const sample = (resource: string, value: number) =>
+    `egress_nat_operator_watch_up{resource="${resource}"} ${value}`;
+  expect(await lines("egress_nat_operator_watch_up", true)).toEqual([
+    ...[sample("egresses", 1), sample("nodes", 0), sample("servicecidrs", 1)],
+  ]);
+});
 
 test("conditions are told as kube-state-metrics does", async () => {
   const sample = (type: string, status: string, value: number) =>

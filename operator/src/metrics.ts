@@ -70,12 +70,12 @@ export class OperatorMetrics {
     });
     observeGauge(this.#registry, {
       name: "egress_nat_operator_watch_up",
-      help: "Whether the watch of a resource has a complete list and a connection.",
+      help: "Whether the watch of a resource has a complete list and a connection, or the API server does not serve it.",
       labelNames: ["resource"],
       read: () =>
         Object.entries(watches()).map(([resource, { phase, synced }]) => [
           { resource },
-          synced && phase === "watching" ? 1 : 0,
+          synced && (phase === "watching" || phase === "unserved") ? 1 : 0,
         ]),
     });
     observeGauge(this.#registry, {

@@ -1,4 +1,4 @@
-import { hasCode, LEASE_RESOURCE, NAMESPACE_RESOURCE, type Transport } from "@egress-nat/kube";
+import { hasCode, KubeError, LEASE_RESOURCE, NAMESPACE_RESOURCE, type Transport } from "@egress-nat/kube";
 import { createNamespace } from "@egress-nat/kube/testing/namespace";
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
 import { Playground } from "./testing/cluster.ts";
@@ -132,4 +132,22 @@ test("two that both take themselves for the leader do not fight", async () => {
   expect(writes.filter((write) => write.startsWith("DELETE"))).toEqual([]);
   expect(writes.length).toBeLessThan(2 * (EGRESSES + AT_A_TIME) * WRITES_EACH);
   expect(await idleWrites(play, first, second)).toEqual([]);
+});
+
+test("one that may not read what it needs does not ask for the lease", async () => {
+  let asked = 0;
+  const transport: Transport = {
+    ...confinedTo(play.namespace, play.transport),
+    stream: async () => {
+      throw new KubeError("forbidden", { code: "Forbidden", retryable: false });
+    },
+    request: (options) => {
+      if (options.path.includes("/leases")) asked += 1;
+      return play.transport.request(options);
+    },
+  };
+  await using blind = RunningOperator.start(transport, play.namespace, "blind");
+  await first.stop();
+  await expect.poll(leader, eventually).toBe("second");
+  expect([blind.isReady, asked]).toEqual([false, 0]);
 });

@@ -94,6 +94,8 @@ export class EgressOperator extends Operator {
   async run(signal: AbortSignal): Promise<void> {
     await this.start();
     try {
+      // Who does not know the cluster, for instance because of a right that it lacks, leaves the lead to those that do.
+      await this.#caches.all.whenSynced(signal).catch(() => undefined);
       await this.#elector.run({ onLead: (lead) => this.#lead(lead) }, signal);
       await this.#events.close();
     } finally {
@@ -118,9 +120,6 @@ export class EgressOperator extends Operator {
     const ranges = this.#ranges;
     const { namespace } = this.#options;
     const transport = fencedBy(() => this.isLeading, this.#options.transport);
-    // It fails for no other reason than that the lead ends before.
-    await caches.all.whenSynced(signal).catch(() => undefined);
-    if (signal.aborted) return;
     // Nobody has followed what changed since the last lead, and that may have ended in the middle of anything.
     for (const key of caches.egresses.store.keys()) egress.add(key);
     for (const key of caches.slices.store.keys()) slice.add(key);

@@ -70,6 +70,9 @@ function gatewayPod(egress: Egress, template: Partial<V1PodSpec>, settings: Gate
   };
 }
 
+/** Those of one template: else gateways that a rollout is about to take away count, and those that come share a node. */
+const OF_ONE_TEMPLATE = { matchLabelKeys: ["pod-template-hash"] };
+
 /**
  * One node or zone that is lost takes as few gateways with it as can be. Zones are not a second spread constraint: the
  * scheduler leaves nodes without the label of one out of account for all of them, and many clusters have no zones.
@@ -82,6 +85,7 @@ function spread(labelSelector: V1LabelSelector): Partial<V1PodSpec> {
         maxSkew: 1,
         whenUnsatisfiable: "ScheduleAnyway",
         labelSelector,
+        ...OF_ONE_TEMPLATE,
       },
     ],
     affinity: {
@@ -89,7 +93,11 @@ function spread(labelSelector: V1LabelSelector): Partial<V1PodSpec> {
         preferredDuringSchedulingIgnoredDuringExecution: [
           {
             weight: 100,
-            podAffinityTerm: { topologyKey: "topology.kubernetes.io/zone", labelSelector },
+            podAffinityTerm: {
+              topologyKey: "topology.kubernetes.io/zone",
+              labelSelector,
+              ...OF_ONE_TEMPLATE,
+            },
           },
         ],
       },
