@@ -104,16 +104,16 @@ describe("with the selection of the agent", () => {
     );
   });
 
-  test("without affinity a client uses 64 gateways at most, the same of both families, and not all clients the same", () => {
+  test("without affinity a client uses 32 gateways at most, the same of both families, and not all clients the same", () => {
     const many = Array.from({ length: 130 }, (_, index) =>
       gateway({ name: `${index}`, addresses: [`10.244.2.${index}`, `fd00:244:2::${index}`] }),
     );
     const of = (client: string) => picked({ affinity: "None", gateways: many, client });
     const of4 = of("client").filter((address) => address.startsWith("10."));
     const of6 = of("client").filter((address) => address.startsWith("fd00"));
-    expect(of4).toHaveLength(64);
+    expect(of4).toHaveLength(32);
     expect(of6.map((address) => address.replace("fd00:244:2::", "10.244.2."))).toEqual(of4);
-    expect(new Set(clients.flatMap(of)).size).toBe(260);
+    expect(new Set(clients.flatMap(of)).size).toBeGreaterThan(200);
   });
 
   test.each<[string, readonly HeardGateway[], readonly HeardGateway[]]>([

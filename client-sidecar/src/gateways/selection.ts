@@ -9,8 +9,11 @@ import { rendezvous } from "./rendezvous.ts";
 import { target } from "./targets.ts";
 import type { EgressView, Gateway } from "./view.ts";
 
-/** With which the flows of one client begin: it tells at most 254 addresses apart, those of gateways that drain included. */
-const MOST_GATEWAYS = 64;
+/**
+ * With which the flows of one client begin. Each has a link in each family, whose memory is charged to the agent, and in a
+ * rollout twice as many have: a client tells at most 254 addresses apart.
+ */
+const MOST_GATEWAYS = 32;
 
 /** A gateway, and what has been heard of it at the addresses that are named here. */
 export interface HeardGateway extends Gateway {

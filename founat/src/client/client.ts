@@ -68,7 +68,12 @@ export class Client {
       });
     let looked = await look();
     for (let looks = 1; looked.isInterim && looks < MAX_LOOKS; looks += 1) looked = await look();
-    const { localRoutes, known } = looked;
+    const { localRoutes, known, isInterim } = looked;
+    if (isInterim)
+      this.#logger.warn(
+        { uplink: config.uplink },
+        "some gateways wait until others have gone: there are more than a client tells apart",
+      );
     const differences = [...found.values()];
     if (differences.length > 0) this.#logger.debug({ differences }, "client applied");
     return { differences, localRoutes, known };

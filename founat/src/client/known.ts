@@ -55,7 +55,6 @@ export class Known implements KnownClient {
    *
    * @returns undefined where it takes more: no gateway for new flows has a tunnel or a route, or `config` differs in anything
    *   but gateways
-   * @throws FounatError `invalid-config`
    */
   steering(config: ClientConfig): Steering | undefined {
     if (!isDeepStrictEqual(withoutGateways(config), withoutGateways(this.#config))) return undefined;

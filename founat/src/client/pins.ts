@@ -1,6 +1,4 @@
 import type { Addresses } from "@egress-nat/addresses";
-import { hex } from "../backends/spelling.ts";
-import { FounatError } from "../error.ts";
 import type { Routing } from "../iproute/batch.ts";
 import { isLinkName, linkName, type TunnelLink } from "../iproute/links.ts";
 import { FOUNAT_PROTOCOL, LAST_METRIC, type Route } from "../iproute/routes.ts";
@@ -66,20 +64,12 @@ function isOfPin({ preference, protocol }: NetworkState["rules"][number]): boole
  * has lost it, or else the next that is free. That of a link which is about to go is not free yet: flows may have it.
  *
  * @returns one for each link that leads to a gateway, but for those that have to wait until others have gone
- * @throws FounatError `invalid-config` where the mask has too few bits
  */
 export function pinsOf(links: readonly TunnelLink[], known: PinNumbers, mask: number): Pin[] {
   const available = Math.min(marksOf(mask), MAX_PINS);
   const holders = new Map(Array.from(known, ([key, number]) => [number, key]));
   const taken = new Set<number>();
   const pinned = links.filter(({ remote }) => remote !== undefined);
-  if (pinned.length > available) {
-    throw new FounatError(
-      "invalid-config",
-      `these are ${pinned.length} addresses of gateways, and with the markMask ${hex(mask)} a client tells ${available} apart at ` +
-        "most: use fewer gateways for a client",
-    );
-  }
   return pinned.flatMap((each) => {
     const link = linkName(each);
     const own = known.get(pinKey(link)) ?? 0;

@@ -196,6 +196,16 @@ describe("a list of gateways", () => {
     expect([after.isInterim, after.policy.pins.length]).toEqual([false, 2]);
   });
 
+  test("has flows begin with those that it tells apart where there are more", () => {
+    const gateways = [1, 2, 3].map((index) => ({ ipv4: `10.96.0.1${index}` }));
+    const config = {
+      ...{ uplink: "eth0", clusterRanges: [], markMask: 0x3 },
+      egresses: [{ ...wide, gateways }],
+    };
+    const { policy, isInterim } = planClient(config, facts);
+    expect([policy.pins.length, policy.choices.length, isInterim]).toEqual([2, 2, true]);
+  });
+
   describe("one of which only keeps its flows", () => {
     const leaving: ClientGateway = { ipv4: "10.96.0.11", flows: "existing" };
     const link = "fou4_77b09cc9";

@@ -102,8 +102,6 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
 /**
  * Where flows go with other gateways than those of a plan, all else of which stays as it is: who carries what takes longer to
  * decide than all of this.
- *
- * @throws FounatError `invalid-config` when there are too many gateways
  */
 export function planWays(
   { routed, policy }: ClientPlan,
