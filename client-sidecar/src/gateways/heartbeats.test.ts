@@ -30,6 +30,8 @@ let changes: string[];
 let told: string[];
 let beatsWhenTold: number[];
 let probes: string[];
+/** Probes now, and so far. */
+let [underWay, mostAtATime] = [0, 0];
 let beats: number;
 /** Passes as fast as rounds go. */
 let nowMs = 0;
@@ -51,6 +53,7 @@ beforeEach(async () => {
   stranded = new Set();
   tunnels = () => true;
   [changes, told, beatsWhenTold, probes, asked, beats] = [[], [], [], [], [], 0];
+  [underWay, mostAtATime] = [0, 0];
   ended = new AbortController();
   heartbeats = new Heartbeats({
     gateways: () => gateways,
@@ -62,6 +65,10 @@ beforeEach(async () => {
     },
     probe: async (_, address) => {
       probes.push(address);
+      underWay += 1;
+      mostAtATime = Math.max(mostAtATime, underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+      underWay -= 1;
       if (!tunnels(address)) return undefined;
       return !isIn(down.kernels, address);
     },
@@ -89,6 +96,15 @@ afterEach(() => {
 test("gateways that answer stay alive, and no tunnel is asked", async () => {
   await expect.poll(() => beats).toBeGreaterThan(10);
   expect([...gateways.flatMap(pulsesOf), ...probes]).toEqual(["alive", "alive"]);
+});
+
+test("of many gateways that do not answer few are asked at a time, and each in its turn", async () => {
+  const many = Array.from({ length: 40 }, (_, index) => gateway(`${index}`));
+  gateways = many;
+  await expect.poll(() => new Set(many.flatMap(pulsesOf))).toEqual(new Set(["alive"]));
+  for (const { name } of many) down.programs.add(name);
+  await expect.poll(() => new Set(probes).size).toBe(40);
+  expect(mostAtATime).toBe(8);
 });
 
 describe("a gateway whose program has ended", () => {

@@ -25,6 +25,9 @@ const STALL_MS = 2 * BEAT_MS;
 /** Enough misses for a gateway to be suspect. */
 const ROUNDS_TO_SETTLE = 3;
 
+/** Each is some processes. Where more tunnels are in doubt it is this node, or the heartbeat, that fails. */
+const MOST_PROBES = 8;
+
 /** A gateway that flows of clients of this node may use. */
 export interface WatchedGateway {
   readonly egress: EgressReference;
@@ -108,7 +111,7 @@ export class Heartbeats {
     const hasStalled = this.#clock.now() - startedAt > STALL_MS;
     const isDeaf = hasStalled && [...answers.values()].every((answer) => answer === undefined);
     if (!isDeaf) this.#learn(gateways, answers);
-    for (const gateway of gateways) this.#probeAll(gateway);
+    this.#probeSome(gateways);
     this.#tell();
   }
 
@@ -139,14 +142,24 @@ export class Heartbeats {
     for (const [address, heard] of learnt) this.#heard.set(address, heard);
   }
 
-  #probeAll({ egress, addresses }: WatchedGateway): void {
-    for (const address of addresses) {
-      const others = addresses.filter((each) => each !== address);
-      const waitMs = probeAgainMs(this.#of(address), others.map(this.#of));
-      if (waitMs === undefined) continue;
-      const sinceMs = this.#clock.now() - (this.#probedAtMs.get(address) ?? -Infinity);
-      if (sinceMs >= waitMs) void this.#probe(egress, address);
-    }
+  /** Those come first that have waited longest. */
+  #probeSome(gateways: readonly WatchedGateway[]): void {
+    const due = gateways.flatMap(({ egress, addresses }) =>
+      addresses.filter((each) => this.#isDue(each, addresses)).map((address) => [address, egress] as const),
+    );
+    const underWay = [...this.#probedAtMs.values()].filter((atMs) => atMs === Infinity).length;
+    const inTurn = [...new Map(due)].toSorted(([a], [b]) => this.#lastProbeMs(a) - this.#lastProbeMs(b) || 0);
+    for (const [address, egress] of inTurn.slice(0, MOST_PROBES - underWay)) void this.#probe(egress, address);
+  }
+
+  #isDue(address: string, ofGateway: readonly string[]): boolean {
+    const others = ofGateway.filter((each) => each !== address);
+    const waitMs = probeAgainMs(this.#of(address), others.map(this.#of));
+    return waitMs !== undefined && this.#clock.now() - this.#lastProbeMs(address) >= waitMs;
+  }
+
+  #lastProbeMs(address: string): number {
+    return this.#probedAtMs.get(address) ?? -Infinity;
   }
 
   async #probe(egress: EgressReference, address: string): Promise<void> {
