@@ -144,19 +144,25 @@ export class ResourceClient<T extends KubeObject> {
    * budget cannot have minAvailable and maxUnavailable, a Service no two ports of one name.
    *
    * @param reference with the version of the object that was looked at
-   * @returns the object then; undefined where there was nothing to take
+   * @returns the object then, and how to undo it as long as that is its version; undefined where there was nothing to take
    * @throws KubeError Conflict where it is not that version any more
    */
   async takeOver(
     { resourceVersion, ...reference }: ObjectReference & { readonly resourceVersion: string },
     options: FieldManagerOptions,
-  ): Promise<T | undefined> {
+  ): Promise<{ readonly object: T; readonly giveBack: () => Promise<T> } | undefined> {
     const { fieldManager, signal } = options;
     const path = this.#path(reference);
     const { metadata } = await this.#transport.request<KubeObject>({ method: "GET", path, signal });
     const managedFields = takenOver(metadata.managedFields, fieldManager);
     if (managedFields === undefined) return undefined;
-    return this.patch(reference, { metadata: { resourceVersion, managedFields } }, { signal });
+    const manage = (metadata: object) => this.patch(reference, { metadata }, { signal });
+    const object = await manage({ resourceVersion, managedFields });
+    const { resourceVersion: version } = object.metadata;
+    return {
+      object,
+      giveBack: () => manage({ resourceVersion: version, managedFields: metadata.managedFields }),
+    };
   }
 
   #path(reference: ObjectReference, subresource?: string): string {

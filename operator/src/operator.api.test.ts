@@ -435,6 +435,25 @@ describe("one operator", () => {
     expect((await play.child("service", "contradicted")).metadata.labels).toHaveProperty("team");
   });
 
+  test("takes nothing from others where it is not what they have set that the API server refuses", async () => {
+    await play.createEgress("restarted");
+    await expect.poll(() => play.kinds("restarted"), eventually).toEqual(WITHOUT_BUDGET);
+    const restartedAt = "2026-01-02T03:04:05Z";
+    const annotations = { "kubectl.kubernetes.io/restartedAt": restartedAt };
+    await play.patch(deployment, "restarted", { spec: { template: { metadata: { annotations } } } });
+    const volumeMounts = [{ name: "lacking", mountPath: "/lacking" }];
+    const template = { spec: { containers: [{ name: "egress", volumeMounts }] } };
+    await play.patchEgress("restarted", { template });
+    const conditions = () => play.conditions("restarted");
+    await expect.poll(conditions, eventually).toMatchObject({ Degraded: "True ChildRefused" });
+    await play.patchEgress("restarted", { template: null });
+    await expect.poll(conditions, eventually).toMatchObject({ Degraded: "False AsExpected" });
+    await play.patchEgress("restarted", { replicas: 2 });
+    const spec = async () => (await play.child("deployment", "restarted")).spec;
+    await expect.poll(spec, eventually).toMatchObject({ replicas: 2 });
+    expect((await spec()).template.metadata.annotations).toMatchObject(annotations);
+  });
+
   test("leaves its Service the trafficDistribution that somebody has set", async () => {
     await play.createEgress("distributed");
     await expect.poll(() => play.kinds("distributed"), eventually).toEqual(WITHOUT_BUDGET);

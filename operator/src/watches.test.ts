@@ -129,7 +129,7 @@ describe("what the operator watches", () => {
 
   test("clients are counted when a crowd of them has come, and a slice that nobody writes is removed later", () => {
     caches.slices.store.put({ ...SLICE, clients: 3 });
-    expect(asked).toEqual(["egress internet/nat after 1000 ms", "slice internet/nat.n1 after 30000 ms"]);
+    expect(asked).toEqual(["egress internet/nat after 5000 ms", "slice internet/nat.n1 after 30000 ms"]);
   });
 
   test("what an agent reports of a gateway is told at once", () => {

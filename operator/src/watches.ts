@@ -27,8 +27,8 @@ export const CLUSTER_RANGES = "cluster-ranges";
 /** An agent may outlive its node for a while, and write a slice again that was removed with the node. */
 const ORPHAN_AFTER_MS = 30_000;
 
-/** Pods come in crowds, and each status that is written is read by many. */
-const CLIENTS_AFTER_MS = 1000;
+/** Pods come in crowds, and the agents of all nodes read each status that is written. */
+const CLIENTS_AFTER_MS = 5_000;
 
 /** What the operator writes comes back from several watches: one look at all of it is enough. */
 const CHILDREN_AFTER_MS = 100;

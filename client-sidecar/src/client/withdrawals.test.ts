@@ -21,6 +21,8 @@ import { Withdrawals } from "./withdrawals.ts";
 const ADDRESS = "10.244.0.5";
 const NAT = { namespace: "internet", name: "nat" };
 const GATEWAY = gateway({ addresses: ["192.0.2.1"], ready: false, serving: false });
+/** The name of a gateway that has let go of everybody. */
+const QUICK = "quick";
 const EVENTUALLY = { timeout: 30_000 };
 
 const logger = createLogger({ name: "test", level: "silent" });
@@ -33,6 +35,7 @@ let knowsGateways: boolean;
 let answer: Answer;
 /** The versions that gateways were asked for. */
 let asked: SliceVersion[];
+let askedNames: string[];
 let slices: Slices;
 /** Who was a client whenever the slice was written. */
 let written: string[][];
@@ -45,6 +48,7 @@ beforeEach(() => {
   state = new NodeState(locationsIn(folder), logger);
   registry = new ClientRegistry(state);
   [gateways, knowsGateways, answer, written, asked] = [[GATEWAY], true, "silent", [], []];
+  askedNames = [];
   slices = {
     write: async () => {
       written.push(registry.values().map(({ containerId }) => containerId));
@@ -55,9 +59,10 @@ beforeEach(() => {
     ...{ state, registry, logger },
     slices: { write: (reference) => slices.write(reference) },
     view: { gateways: () => gateways, knowsGateways: () => knowsGateways },
-    ask: async (_gateway, version) => {
+    ask: async ({ name }, version) => {
       asked.push(version);
-      return answer;
+      askedNames.push(name);
+      return name === QUICK ? "applied" : answer;
     },
   });
   ended = new AbortController();
@@ -88,6 +93,14 @@ describe("the address of a client that has ended", () => {
     expect(state.tombstones()).toEqual([ADDRESS]);
     answer = "applied";
     await vi.waitFor(() => expect(state.isTrusted(ADDRESS)).toBe(false), EVENTUALLY);
+  });
+
+  it("is asked for once of a gateway that has let go, and again of one that has not", async () => {
+    gateways = [GATEWAY, { ...GATEWAY, name: QUICK }];
+    withdrawals.scan();
+    await vi.waitFor(() => expect(askedNames.length).toBeGreaterThan(5), EVENTUALLY);
+    expect(written).toHaveLength(1);
+    expect(askedNames.filter((name) => name === QUICK)).toHaveLength(1);
   });
 
   it("is free when the pod of that gateway is gone", async () => {

@@ -101,15 +101,16 @@ export class Withdrawals {
     const { slices, view, ask } = this.#options;
     const version = await slices.write(egress);
     if (version === undefined) return [];
+    const released = new Set<string>();
     let names: readonly string[];
     do {
-      const gateways = view.gateways(egress);
+      const gateways = view.gateways(egress).filter(({ name }) => !released.has(name));
       const all = gateways.map(({ name }) => name);
-      names = view.knowsGateways(egress)
-        ? (await holders(ask, gateways, version, until).catch(() => all)).map(
-            (name) => `${egress.namespace}/${name}`,
-          )
-        : [`any of Egress ${egressKey(egress)}, whose Service is not known`];
+      if (view.knowsGateways(egress)) {
+        const left = await holders(ask, gateways, version, until).catch(() => all);
+        for (const name of all) if (!left.includes(name)) released.add(name);
+        names = left.map((name) => `${egress.namespace}/${name}`);
+      } else names = [`any of Egress ${egressKey(egress)}, whose Service is not known`];
     } while (names.length > 0 && (await pause(POLL_MS, until)));
     return names;
   }

@@ -149,7 +149,8 @@ export class Heartbeats {
     );
     const underWay = [...this.#probedAtMs.values()].filter((atMs) => atMs === Infinity).length;
     const inTurn = [...new Map(due)].toSorted(([a], [b]) => this.#lastProbeMs(a) - this.#lastProbeMs(b) || 0);
-    for (const [address, egress] of inTurn.slice(0, MOST_PROBES - underWay)) void this.#probe(egress, address);
+    for (const [address, egress] of inTurn.slice(0, MOST_PROBES - underWay))
+      void this.#probe(egress, address);
   }
 
   #isDue(address: string, ofGateway: readonly string[]): boolean {

@@ -62,7 +62,11 @@ export class ChildClient {
       if (seen === undefined || !hasCode(error, "Invalid")) throw error;
       const takenOver = await client.takeOver(seen.metadata, options);
       if (takenOver === undefined) throw error;
-      return applyTo(takenOver);
+      return await applyTo(takenOver.object).catch(async (again: unknown) => {
+        // It was not they: what others have set stays theirs, and no later apply takes it away.
+        await takenOver.giveBack().catch(() => undefined);
+        throw again;
+      });
     }
   }
 
