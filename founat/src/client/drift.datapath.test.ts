@@ -192,6 +192,14 @@ test("a smaller MTU of the uplink is noticed, and that of the links follows it",
   await expectRepaired();
 });
 
+test("a smaller MTU of the default route is noticed, and that of the links follows it", async () => {
+  const change = (mtu: string) => `ip route change $(ip route show default | sed "s/ mtu [0-9]*//") ${mtu}`;
+  expect(await takeAway(change("mtu 1400"))).toContain("link");
+  expect(await inside("client", "ip link show egress4")).toContain(" mtu 1372 ");
+  await takeAway(change(""));
+  await expectRepaired();
+});
+
 test("a route of the pod's network is noticed, and wins over the tunnel from then on", async () => {
   await takeAway("ip route add 198.51.100.0/24 via 10.1.0.1");
   expect(await inside("client", "nft list set inet egress_nat_client guarded4")).toContain("198.51.99.255");

@@ -24,6 +24,17 @@ test("an IPv4 address with a lifetime, that of a lease (DHCP), is the client's",
   });
 });
 
+test("what the default routes carry counts where the interface has more", () => {
+  const of = (route: object, mtu: number) => ({ ...route, metrics: [{ advmss: 1300, mtu }] });
+  expect(facts(LEASED, DEFAULT_ROUTE).uplink.mtu).toBe(1500);
+  expect(facts(LEASED, of(DEFAULT_ROUTE, 1450)).uplink.mtu).toBe(1450);
+  expect(facts(LEASED, of(DEFAULT_ROUTE, 9000)).uplink.mtu).toBe(1500);
+  const others = [{ dev: "other" }, { table: "118" }, { dst: "2001:db8::/64" }];
+  for (const other of others) {
+    expect(facts(LEASED, of({ ...DEFAULT_ROUTE, ...other }, 1450)).uplink.mtu).toBe(1500);
+  }
+});
+
 test("a client goes on to listen where the network gives no address but by advertisements, and forgets nothing", () => {
   const prefix = { ...DEFAULT_ROUTE, dst: "2001:db8::/64", gateway: undefined, protocol: "2", metric: 256 };
   expect(facts(ADVERTISED, DEFAULT_ROUTE, prefix)).toMatchObject({ forget: [], needsAdvertisements: true });

@@ -3,6 +3,7 @@ import { type GuardState, READ_GUARD } from "../backends/nft/guard.ts";
 import { parseTable } from "../backends/nft/state.ts";
 import { FounatError } from "../error.ts";
 import { givenAddresses, isAdvertised, isLearned, settledLines } from "../iproute/learned.ts";
+import { mtuBy } from "../iproute/mtu.ts";
 import { parseNetworkState, READ_NETWORK_STATE } from "../iproute/parse.ts";
 import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel/kernel.ts";
@@ -61,7 +62,11 @@ export function clientFacts(state: Omit<ClientState, "guard">, uplink: string): 
   }
   const given = givenAddresses(link);
   return {
-    uplink: { name: uplink, mtu: link.mtu, addresses: firstOfEach(given.map(({ address }) => address)) },
+    uplink: {
+      name: uplink,
+      mtu: mtuBy(link, state.routes),
+      addresses: firstOfEach(given.map(({ address }) => address)),
+    },
     mainRoutes: state.routes
       .filter(({ table, destination }) => table === MAIN_TABLE && !destination.endsWith("/0"))
       .filter((route) => !isLearned(route, state))

@@ -34,6 +34,12 @@ function plannedRules(state: ReturnType<typeof namespaceWith>): number[] {
   return planGateway(config, facts).rules.map(({ preference }) => preference);
 }
 
+test("what the default route carries counts where the interface has more", () => {
+  const outputs = [[uplink], [{ ...defaultRoute, metrics: [{ mtu: 1450 }] }], [], []];
+  const network = parseNetworkState([outputs.map((output) => JSON.stringify(output)).join("\n"), ""]);
+  expect(gatewayFacts({ ...network, sysctls: new Map() }).uplink.mtu).toBe(1450);
+});
+
 const BY_MARK = [2000, 2001, 2002, 2003, 2010, 2011, 2012, 2013];
 const OPEN = [2000, 2001, 2002];
 

@@ -2,6 +2,7 @@ import { firstOfEach } from "@egress-nat/addresses";
 import type { Backend, FilterState } from "../backends/backend.ts";
 import { FounatError } from "../error.ts";
 import { isLinkName } from "../iproute/links.ts";
+import { mtuBy } from "../iproute/mtu.ts";
 import { parseNetworkState, READ_NETWORK_STATE } from "../iproute/parse.ts";
 import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel/kernel.ts";
@@ -56,7 +57,7 @@ export function gatewayFacts(state: Omit<GatewayState, "filter">, named?: readon
     );
   }
   return {
-    uplink: { name: link.name, mtu: link.mtu, addresses },
+    uplink: { name: link.name, mtu: mtuBy(link, state.routes), addresses },
     // A sysctl that was lost opens no way that was closed.
     marksWayBack: state.sysctls.get(SRC_VALID_MARK) === "1" || state.rules.some(isMarkedWay),
   };

@@ -84,6 +84,7 @@ const Route = z.object({
   protocol: z.coerce.number(),
   prefsrc: z.string().optional(),
   metric: z.number().default(0),
+  metrics: z.array(z.object({ mtu: z.number().optional() })).default([]),
   /** Router preference: every IPv6 route has one, no IPv4 route does. */
   pref: z.string().optional(),
 });
@@ -210,6 +211,7 @@ function routeState(route: z.infer<typeof Route>): RouteState {
   const isV6 = route.pref !== undefined;
   const family = isV6 ? "ipv6" : "ipv4";
   const type = ROUTE_TYPES[Number(route.type)] ?? route.type;
+  const mtu = route.metrics.find((metrics) => metrics.mtu !== undefined)?.mtu;
   return {
     family,
     table: route.table,
@@ -222,6 +224,7 @@ function routeState(route: z.infer<typeof Route>): RouteState {
     // IPv6 hangs routes that lead nowhere on lo.
     ...(route.dev !== undefined && (type === "unicast" || type === "local") && { device: route.dev }),
     ...(route.prefsrc !== undefined && { source: canonical(route.prefsrc) }),
+    ...(mtu !== undefined && { mtu }),
     metric: route.metric,
     protocol: route.protocol,
   };

@@ -50,6 +50,8 @@ export interface RouteState {
   /** Of a route by a nexthop object (ip-nexthop(8)): its number. */
   readonly nexthop?: number;
   readonly source?: string;
+  /** In bytes, where the route has one of its own. */
+  readonly mtu?: number;
   readonly metric: number;
   readonly protocol: number;
 }

@@ -1,0 +1,15 @@
+import { type LinkState, MAIN_TABLE, type RouteState } from "./state.ts";
+
+/**
+ * How many bytes fit into a packet that leaves by an interface. A network that has tunnels of its own may give the interface more
+ * than these carry, and say in the default route what they do (Cilium: pkg/mtu/mtu.go).
+ */
+export function mtuBy({ name, mtu }: LinkState, routes: readonly RouteState[]): number {
+  const ofRoutes = routes
+    .filter(
+      ({ table, destination, device }) =>
+        table === MAIN_TABLE && destination.endsWith("/0") && device === name,
+    )
+    .flatMap((route) => route.mtu ?? []);
+  return Math.min(mtu, ...ofRoutes);
+}
