@@ -1,4 +1,4 @@
-import { NETLINK } from "../kernel/netlink.ts";
+import { CONNTRACK } from "../kernel/conntrack.ts";
 import type { Command } from "../kernel/step.ts";
 import type { Pin } from "./mark.ts";
 
@@ -16,31 +16,10 @@ const SOCKETS_AT_ONCE = 300;
 const PROGRAM = String.raw`
 use strict;
 use warnings;
-${NETLINK}
-# linux/netfilter/nfnetlink_conntrack.h
-use constant { CT_NEW => 1 << 8, CT_GET => 1 << 8 | 1, CT_DELETE => 1 << 8 | 2 };
-use constant { TUPLE_ORIG => 1, STATUS => 3, PROTOINFO => 4, MARK => 8, ID => 12, ZONE => 18, MARK_MASK => 21 };
-use constant { SEEN_REPLY => 2, OF_TCP => 1, STATE => 1, FLAGS_REPLY => 5, CLOSE => 8, CLOSE_INIT => 4, SOCK_DGRAM => 2 };
-use constant { TUPLE_IP => 1, TUPLE_PROTO => 2, PROTO_NUM => 1, PROTO_SRC_PORT => 2, PROTO_DST_PORT => 3, IPPROTO_TCP => 6 };
+${CONNTRACK}
+use constant SOCK_DGRAM => 2;
 # A number, because & of two strings is one of their bytes.
 my ($mask, %wanted) = (shift() + 0, map { $_ => 1 } @ARGV);
-
-sub ask {
-  my ($socket, $type, $flags, $family, $body) = @_;
-  send $socket, request($type, $flags, pack('CCn', $family, 0, 0) . $body), 0 or die "send: $!\n";
-}
-
-# Most flows are of other gateways: of these nothing else is read.
-sub mark_of {
-  my ($flow) = @_;
-  for (my $at = 0; $at + 8 <= length $flow;) {
-    my ($length, $number, $value) = unpack 'SSN', substr $flow, $at, 8;
-    return $value if ($number & 0x3fff) == MARK;
-    last if $length < 4;
-    $at += ($length + 3) & ~3;
-  }
-  return 0;
-}
 
 sub address {
   my ($bytes) = @_;
@@ -80,25 +59,18 @@ exit if has_none();
 open STDOUT, '>', '/dev/null';
 open STDERR, '>', '/dev/null';
 socket my $socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";
-ask($socket, CT_GET, NLM_F_DUMP, 0, '');
 my (@lost, @over, @sockets);
-DUMP: while (1) {
-  defined recv $socket, my $answer, 1 << 17, 0 or last;
-  for (my $at = 0; $at + 16 <= length $answer;) {
-    my ($length, $type, $family) = unpack 'LS x10 C', substr $answer, $at, 17;
-    last DUMP if $type == NLMSG_DONE || $type == NLMSG_ERROR || $length < 20;
-    my $bytes = substr $answer, $at + 20, $length - 20;
-    $at += ($length + 3) & ~3;
-    $wanted{mark_of($bytes) & $mask} or next;
-    my $flow = attributes($bytes);
-    # An attempt that nobody has answered begins anew by its next segment.
-    my $is_answered = unpack('N', $flow->{+STATUS} // "\0" x 4) & SEEN_REPLY;
-    my $connection = $is_answered ? connection(attributes($flow->{+TUPLE_ORIG})) : undef;
-    push @sockets, $connection->{socket} if $connection && $connection->{isOwn};
-    my $known = [$family, join '', map { attribute($_, $flow->{$_}) } TUPLE_ORIG, ZONE, ID];
-    push @{$connection && !$connection->{isOwn} ? \@over : \@lost}, $known;
-  }
-}
+# Most flows are of other gateways: of these nothing else is read.
+each_flow($socket, sub {
+  my ($family, $flow) = @_;
+  my $mark = value_of($flow, MARK) // return;
+  $wanted{unpack('N', $mark) & $mask} or return;
+  # An attempt that nobody has answered begins anew by its next segment.
+  my $is_answered = unpack('N', value_of($flow, STATUS) // "\0" x 4) & SEEN_REPLY;
+  my $connection = $is_answered ? connection(attributes(value_of($flow, TUPLE_ORIG))) : undef;
+  push @sockets, $connection->{socket} if $connection && $connection->{isOwn};
+  push @{$connection && !$connection->{isOwn} ? \@over : \@lost}, [$family, identity($flow)];
+});
 # Closed, so that it ends soon, and another connection may have its ports.
 my $closed = attribute(STATE, pack 'C', CLOSE) . attribute(FLAGS_REPLY, pack 'CC', (CLOSE_INIT) x 2);
 my $over = attribute(PROTOINFO, attribute(OF_TCP, $closed)) . join '', map { attribute($_, pack 'N', $mask) } MARK, MARK_MASK;

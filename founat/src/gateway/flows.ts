@@ -1,87 +1,86 @@
-import { FAMILIES, familyOf } from "@egress-nat/addresses";
 import { FounatError } from "../error.ts";
+import { CONNTRACK } from "../kernel/conntrack.ts";
 import type { Kernel } from "../kernel/kernel.ts";
-import type { Step } from "../kernel/step.ts";
+import type { Command } from "../kernel/step.ts";
 
-/** The steps whose output {@link masqueradedSources} and {@link countLive} take. */
-export const READ_FLOWS: readonly Step[] = FAMILIES.map((family) => ({
-  file: "conntrack",
-  args: ["-L", "-f", family],
-}));
+/**
+ * Goes once through all flows, whatever is asked of them: the table is that of all network namespaces, and there may be
+ * a million flows. Those of clients leave with another address, because a gateway translates nothing else.
+ *
+ * Argument: live, sources, or end, which takes addresses on standard input.
+ */
+const PROGRAM = String.raw`
+use strict;
+use warnings;
+use Socket qw(AF_INET AF_INET6 inet_ntop inet_pton);
+${CONNTRACK}
+sub status { unpack 'N', value_of($_[0], STATUS) // "\0" x 4 }
 
-/** What is before the tuples, original tuple, then what a reply looks like. */
-const FLOW = /^(.*?)\bsrc=(\S+) .*?\bsrc=\S+ dst=(\S+)/gm;
-
-/** TCP that has nothing more to say (nf_conntrack_proto_tcp.c); of a flow in the flowtable no state is listed. */
-const OVER = /\b(?:TIME_WAIT|CLOSE)\b/;
-
-/** The sources of flows that leave with another address. */
-export function masqueradedSources(listings: readonly string[]): ReadonlySet<string> {
-  const sources = new Set<string>();
-  for (const { source, isMasqueraded } of flows(listings)) if (isMasqueraded) sources.add(source);
-  return sources;
+# The first of the addresses in it, in both families.
+sub source {
+  my $ip = value_of(value_of($_[0], TUPLE_ORIG) // '', TUPLE_IP) // '';
+  return substr $ip, 4, unpack('S', $ip . "\0\0") - 4;
 }
+
+# TCP that has nothing more to say: nf_conntrack_proto_tcp.c.
+sub is_over {
+  my $tcp = value_of(value_of($_[0], PROTOINFO) // '', OF_TCP) // return 0;
+  my $state = unpack 'C', value_of($tcp, STATE) // "\0";
+  return $state == TIME_WAIT || $state == CLOSE;
+}
+
+my ($live, %sources, @ended) = (0);
+my %wanted;
+if ($ARGV[0] eq 'end') {
+  while (my $address = <STDIN>) {
+    chomp $address;
+    $wanted{inet_pton($address =~ /:/ ? AF_INET6 : AF_INET, $address) // ''} = 1;
+  }
+}
+my %look = (
+  live => sub { $live += 1 if status($_[1]) & SRC_NAT && !is_over($_[1]) },
+  sources => sub { $sources{source($_[1])} = 1 if status($_[1]) & SRC_NAT },
+  end => sub { push @ended, [$_[0], identity($_[1])] if $wanted{source($_[1])} },
+);
+socket my $socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";
+each_flow($socket, $look{$ARGV[0]}) or die "conntrack's table could not be read to its end\n";
+ask($socket, CT_DELETE, 0, @$_) for @ended;
+print "$live\n" if $ARGV[0] eq 'live';
+print inet_ntop(length == 4 ? AF_INET : AF_INET6, $_), "\n" for keys %sources;
+`;
 
 /**
  * How many flows of a gateway's clients are not over: one that is about to end waits for them. The kernel alone knows, also
  * where another program has let them in.
  *
- * @throws FounatError `kernel-command-failed`
+ * @throws FounatError `kernel-command-failed`, `unexpected-output`
  */
-export async function liveFlows(kernel: Pick<Kernel, "read">): Promise<number> {
-  return countLive(await kernel.read(READ_FLOWS));
+export async function liveFlows(kernel: Pick<Kernel, "run">): Promise<number> {
+  const [output = ""] = await kernel.run([look("live")]);
+  if (!/^\d+\n$/.test(output)) throw new FounatError("unexpected-output", `no number of flows: ${output}`);
+  return Number(output);
 }
-
-/** How many of the flows of clients are not over. */
-export function countLive(listings: readonly string[]): number {
-  let live = 0;
-  for (const { state, isMasqueraded } of flows(listings)) if (isMasqueraded && !OVER.test(state)) live += 1;
-  return live;
-}
-
-/** What conntrack says when a flow ended by itself between its look at the list and its deletion. */
-const GONE = "such conntrack doesn't exist";
 
 /**
- * Ends the flows that addresses have begun; outer packets have none. conntrack stops at the first flow that is gone
- * already: what it had to do is done with that one, and the others are tried again. Each time a flow fewer is left.
+ * The addresses of clients that have flows.
  *
  * @throws FounatError `kernel-command-failed`
  */
-export async function endFlows(
-  kernel: Pick<Kernel, "run" | "read">,
-  addresses: Iterable<string>,
-): Promise<void> {
-  const sources = new Set(addresses);
-  if (sources.size === 0) return;
-  const input = Array.from(sources, (address) => `-D -f ${familyOf(address)} -s ${address}\n`).join("");
-  // One process for all lines. conntrack reads them from a file with a name. Node's standard input has none, because it
-  // is a socket; that of a pipe has one.
-  const step = { file: "sh", args: ["-c", "cat | conntrack --load-file /proc/self/fd/0"], input };
-  let left: number | undefined;
-  for (;;) {
-    try {
-      await kernel.run([step]);
-      return;
-    } catch (error) {
-      const isGone = error instanceof FounatError && error.message.includes(GONE);
-      if (!isGone || left === 0) throw error;
-      left = left === undefined ? flowsOf(sources, await kernel.read(READ_FLOWS)) : left - 1;
-    }
-  }
+export async function sourcesOfFlows(kernel: Pick<Kernel, "run">): Promise<readonly string[]> {
+  const [output = ""] = await kernel.run([look("sources")]);
+  return output.split("\n").filter((line) => line !== "");
 }
 
-function flowsOf(sources: ReadonlySet<string>, listings: readonly string[]): number {
-  let count = 0;
-  for (const { source } of flows(listings)) if (sources.has(source)) count += 1;
-  return count;
+/**
+ * Ends the flows that addresses have begun; outer packets have none. One that ends by itself meanwhile is no failure.
+ *
+ * @throws FounatError `kernel-command-failed`
+ */
+export async function endFlows(kernel: Pick<Kernel, "run">, addresses: Iterable<string>): Promise<void> {
+  const lines = Array.from(addresses, (address) => `${address}\n`);
+  if (lines.length > 0) await kernel.run([{ ...look("end"), input: lines.join("") }]);
 }
 
-/** There may be very many. Those of clients leave with another address: a gateway masquerades nothing else. */
-function* flows(listings: readonly string[]) {
-  for (const listing of listings) {
-    for (const [, state = "", source = "", replyTo] of listing.matchAll(FLOW)) {
-      yield { state, source, isMasqueraded: source !== replyTo };
-    }
-  }
+function look(task: "live" | "sources" | "end"): Command {
+  return { file: "perl", args: ["-e", PROGRAM, "--", task] };
 }

@@ -7,7 +7,7 @@ import type { Kernel } from "../kernel/kernel.ts";
 import type { Logger } from "../logger.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayBackend, GatewayClient, GatewayConfig } from "./config.ts";
-import { endFlows, masqueradedSources, READ_FLOWS } from "./flows.ts";
+import { endFlows, sourcesOfFlows } from "./flows.ts";
 import { missingPeers, PeerBook, type PeerChanges } from "./peers.ts";
 import { type GatewayFacts, planGateway } from "./plan.ts";
 import { type GatewayState, gatewayFacts, readGatewayState } from "./state.ts";
@@ -252,10 +252,10 @@ export class Gateway {
 
   async #endLeftovers({ peers }: PeerBook): Promise<void> {
     if (this.#leftoversEnded) return;
-    const sources = masqueradedSources(await this.#kernel.read(READ_FLOWS));
+    const sources = await sourcesOfFlows(this.#kernel);
     await endFlows(
       this.#kernel,
-      [...sources].filter((source) => !peers.has(source)),
+      sources.filter((source) => !peers.has(source)),
     );
     this.#leftoversEnded = true;
   }
@@ -263,6 +263,7 @@ export class Gateway {
   #inOrder<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {
+      this.#only = undefined;
       this.#book = undefined;
       this.#elementsCompared = false;
     });
