@@ -17,8 +17,10 @@ function slice(name: string, ...clients: readonly Omit<SliceEntry, "id" | "names
 
 const everybody = () => true;
 
+const OWN = new Set(["10.0.9.9"]);
+
 const addressesOf = (slices: readonly GatewaySlice[], mayUse: (namespace: string) => boolean = everybody) =>
-  [...clientsOf(slices, mayUse)].map(([id, { addresses }]) => [id, ...addresses]);
+  [...clientsOf(slices, mayUse, OWN)].map(([id, { addresses }]) => [id, ...addresses]);
 
 describe("clients of slices", () => {
   test("are those of all slices", () => {
@@ -33,6 +35,15 @@ describe("clients of slices", () => {
       ["n2/0", "10.0.2.1"],
       ["n2/1", "10.0.2.2"],
     ]);
+  });
+
+  test("have no address of the gateway's own: a client had it before", () => {
+    const n1 = slice(
+      "n1",
+      { addresses: ["10.0.9.9"], addedAt: MIDNIGHT },
+      { addresses: ["10.0.9.9", "fd00::1:1"], addedAt: LATER },
+    );
+    expect(addressesOf([n1])).toEqual([["n1/1", "fd00::1:1"]]);
   });
 
   test.each([LATER, "2026-01-01T01:00:00.000001+01:00"])(
@@ -90,14 +101,15 @@ describe("clients of slices", () => {
 });
 
 describe("a change", () => {
-  const one = clientsOf([slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT })], everybody);
-  const moved = clientsOf([slice("n1", { addresses: ["10.0.1.9"], addedAt: MIDNIGHT })], everybody);
+  const one = clientsOf([slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT })], everybody, OWN);
+  const moved = clientsOf([slice("n1", { addresses: ["10.0.1.9"], addedAt: MIDNIGHT })], everybody, OWN);
   const two = clientsOf(
     [
       slice("n1", { addresses: ["10.0.1.1"], addedAt: MIDNIGHT }),
       slice("n2", { addresses: ["10.0.2.1"], addedAt: MIDNIGHT }),
     ],
     everybody,
+    OWN,
   );
 
   test("holds what is new", () => {

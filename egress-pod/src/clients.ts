@@ -11,14 +11,21 @@ export type Clients = ReadonlyMap<string, GatewayClient>;
  *
  * @param mayUse whether pods of a namespace may be clients. One that may not has its address all the same: nobody else
  *   gets it.
+ * @param own the gateway's addresses, in canonical spelling: one that a slice names was a client's before, and the iptables
+ *   backend would let nothing leave with it any more
  */
-export function clientsOf(slices: readonly GatewaySlice[], mayUse: (namespace: string) => boolean): Clients {
+export function clientsOf(
+  slices: readonly GatewaySlice[],
+  mayUse: (namespace: string) => boolean,
+  own: ReadonlySet<string>,
+): Clients {
   const holders = new Map<string, SliceEntry>();
   const entries = slices.flatMap((slice) => slice.entries);
   let claims = 0;
   for (const entry of entries) {
     claims += entry.addresses.length;
     for (const address of entry.addresses) {
+      if (own.has(address)) continue;
       const holder = holders.get(address);
       if (holder === undefined || isLater(entry, holder)) holders.set(address, entry);
     }

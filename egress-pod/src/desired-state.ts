@@ -1,3 +1,4 @@
+import { canonicalAddress } from "@egress-nat/addresses";
 import { namespaceTest } from "@egress-nat/crds";
 import type { GatewayConfig } from "@egress-nat/founat";
 import { type Clients, clientsOf } from "./clients.ts";
@@ -22,9 +23,11 @@ export function desiredState(
   addresses: readonly string[],
 ): DesiredState {
   const valid = egress === undefined ? [] : slices;
+  const mayUse = egress === undefined ? () => false : namespaceTest(egress);
+  const own = new Set(addresses.flatMap((address) => canonicalAddress(address) ?? []));
   return {
     config: gatewayConfig(egress, clusterRanges, addresses),
-    clients: clientsOf(valid, egress === undefined ? () => false : namespaceTest(egress)),
+    clients: clientsOf(valid, mayUse, own),
     slices: new Map(valid.map(({ metadata }) => [metadata.uid, metadata.generation])),
   };
 }

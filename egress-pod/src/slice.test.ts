@@ -48,6 +48,8 @@ test.each([
   ["an address that is none", { ...ENTRY, addresses: ["10.244.1.300"] }, "10.244.1.300"],
   ["an address with a zone", { ...ENTRY, addresses: ["fe80::1%eth0"] }, "fe80::1%eth0"],
   ["an IPv4 address in IPv6's spelling", { ...ENTRY, addresses: ["::ffff:10.1.2.3"] }, "::ffff:10.1.2.3"],
+  ["the address of no IPv4 host", { ...ENTRY, addresses: ["0.0.0.0"] }, "0.0.0.0"],
+  ["the address of no IPv6 host", { ...ENTRY, addresses: ["10.244.1.2", "0::0"] }, "::"],
   ["no addresses", { ...ENTRY, addresses: [] }, "addresses"],
   ["no namespace", { ...ENTRY, namespace: undefined }, "namespace"],
   ["no UID", { ...ENTRY, uid: 7 }, "uid"],

@@ -45,12 +45,18 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
       return;
     }
     const { error } = SliceClient.safeParse(client);
+    const reason = error ? z.prettifyError(error) : "addresses: 0.0.0.0 and :: are those of no host";
     logger.warn(
-      { slice: metadata.name, node: nodeName, index, reason: error && z.prettifyError(error) },
+      { slice: metadata.name, node: nodeName, index, reason },
       "a client in a slice is malformed, ignoring it",
     );
   });
   return { metadata, entries };
+}
+
+/** In any spelling; the kernel's sets take no address of zeros (ipset(8)), which the API does not refuse. */
+function isHost(address: string): boolean {
+  return isApiAddress(address) && !/^[0:.]+$/.test(address);
 }
 
 /**
@@ -70,6 +76,6 @@ function isEntry(
     typeof addedAt === "string" &&
     Array.isArray(addresses) &&
     addresses.length > 0 &&
-    addresses.every((address) => typeof address === "string" && isApiAddress(address))
+    addresses.every((address) => typeof address === "string" && isHost(address))
   );
 }
