@@ -30,5 +30,5 @@ test("flows of many addresses are ended in one process, those of none in no proc
 });
 
 test("a count that cannot be read is no count", async () => {
-  await expect(liveFlows({ run: async () => [""] })).rejects.toMatchObject({ code: "unexpected-output" });
+  await expect(liveFlows({ read: async () => [""] })).rejects.toMatchObject({ code: "unexpected-output" });
 });

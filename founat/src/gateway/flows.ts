@@ -55,8 +55,8 @@ print inet_ntop(length == 4 ? AF_INET : AF_INET6, $_), "\n" for keys %sources;
  *
  * @throws FounatError `kernel-command-failed`, `unexpected-output`
  */
-export async function liveFlows(kernel: Pick<Kernel, "run">): Promise<number> {
-  const [output = ""] = await kernel.run([look("live")]);
+export async function liveFlows(kernel: Pick<Kernel, "read">): Promise<number> {
+  const [output = ""] = await kernel.read([look("live")]);
   if (!/^\d+\n$/.test(output)) throw new FounatError("unexpected-output", `no number of flows: ${output}`);
   return Number(output);
 }
@@ -66,8 +66,8 @@ export async function liveFlows(kernel: Pick<Kernel, "run">): Promise<number> {
  *
  * @throws FounatError `kernel-command-failed`
  */
-export async function sourcesOfFlows(kernel: Pick<Kernel, "run">): Promise<readonly string[]> {
-  const [output = ""] = await kernel.run([look("sources")]);
+export async function sourcesOfFlows(kernel: Pick<Kernel, "read">): Promise<readonly string[]> {
+  const [output = ""] = await kernel.read([look("sources")]);
   return output.split("\n").filter((line) => line !== "");
 }
 

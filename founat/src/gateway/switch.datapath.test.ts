@@ -82,6 +82,18 @@ test("a host that lacks what a backend needs is told so, and the gateway goes on
   await onlyHas("nftables");
 });
 
+test("of a change that fails and is taken back nothing stays", async () => {
+  // No second qdisc of this kind has room.
+  await inside("gateway", "tc qdisc add dev eth0 ingress");
+  await expect(gateway.configure(gatewayConfig({ backend: "iptables" }))).rejects.toMatchObject({
+    code: "kernel-command-failed",
+  });
+  await inside("gateway", "tc qdisc del dev eth0 ingress");
+  await gateway.configure(gatewayConfig());
+  await onlyHas("nftables");
+  expect(await gateway.check()).toEqual([]);
+});
+
 test("flows and clients live on when a gateway changes its backend, and nothing of the other one stays", async () => {
   const begun = talks(50);
   for (const backend of ["iptables", "nftables", "iptables"] as const) {
