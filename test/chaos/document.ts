@@ -4,6 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { GeneratedFile } from "@egress-nat/crds/generate";
 import { markdownTable } from "@egress-nat/tools/generate/markdown";
+import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { z } from "zod";
 import { figure, limitWords, ReportJson } from "../bench/report.ts";
 import { isKept } from "./expected.ts";
@@ -18,7 +19,11 @@ const INTRODUCTION = `# What flows survive
 \`npm run generate\` makes this page from the files in ${FOLDER}. \`npm run --silent chaos -- NAME --json\` prints those that are measured in a
 cluster, and \`bench\` those that are measured on the machine itself. [testing.md](testing.md#chaos) says what is done and measured. Emulated nodes
 are about 15 times slower than real ones, so times on them are too long: [bench failover](#bench-failover) has those of a real machine. Where a
-scenario stands twice, its load differs.
+scenario stands twice, its load differs, or who picks gateways.
+
+Gateways are picked for each flow (\`sessionAffinity: None\`), so that some flows of a client have the gateway that comes to harm, and others have not.
+With \`Service\` the node then forgets the way of a flow that is idle for half a minute, and Kubernetes' proxy picks again: of three gateways two are
+other ones, and the flow is lost. So two thirds of the idle half are lost in each scenario, whatever is done. With \`ClientIP\`, the default, that is not so.
 
 Times are milliseconds. Downtime is how long new connections failed in a round, at the client and for the address for which it lasted longest.
 With one round p50, p99 and max are that one. Counts are sums over all rounds. Of open flows some survive (they answer at the end), some are reset,
@@ -28,39 +33,75 @@ program cannot tell a gap from a time in which it stood still itself: no figure 
 
 /** What one command has printed. */
 const SloFile = z.union([Measurement, ReportJson]);
-type SloFile = z.infer<typeof SloFile>;
+
+/** What is measured, by the name of its file, without the number of a run. */
+type Slo = ReadonlyMap<string, z.infer<typeof SloFile>>;
 
 /** Nothing where nothing is measured. */
 export async function sloDocument(): Promise<readonly GeneratedFile[]> {
   const files = (await readdir(join(ROOT, FOLDER)).catch(() => [])).filter((file) => file.endsWith(".json"));
   if (files.length === 0) return [];
-  const measurements = await Promise.all(
+  const printed = await Promise.all(
     files.toSorted().map(async (file) => {
       const text = await readFile(join(ROOT, FOLDER, file), "utf8");
-      return SloFile.parse(JSON.parse(text));
+      return [file.replace(/(-\d+)?\.json$/, ""), SloFile.parse(JSON.parse(text))] as const;
     }),
   );
-  return [{ path: "docs/slo.md", text: sloText(measurements) }];
+  return [{ path: "docs/slo.md", text: sloText(runsTogether(printed)) }];
+}
+
+/**
+ * Runs of one measurement (agent-1.json, agent-2.json) are rounds of one.
+ *
+ * @throws ToolError `slo` where they are not of one commit, machine and setup
+ */
+export function runsTogether(printed: readonly (readonly [name: string, z.infer<typeof SloFile>])[]): Slo {
+  const together = new Map<string, z.infer<typeof SloFile>>();
+  for (const [name, run] of printed) {
+    const before = together.get(name);
+    together.set(name, before === undefined ? run : joined(name, before, run));
+  }
+  return together;
+}
+
+function joined(name: string, ...runs: readonly z.infer<typeof SloFile>[]): Measurement {
+  const measurements = runs.flatMap((run) => ("reports" in run ? [run] : []));
+  const origins = new Set(measurements.map(({ commit, machine, setup }) => `${commit} ${machine} ${setup}`));
+  const [first] = measurements;
+  if (first === undefined || measurements.length < runs.length || origins.size > 1) {
+    throw new ToolError("slo", `runs of ${name} differ in commit, machine or setup: measure them again`);
+  }
+  const ofOne = Map.groupBy(
+    measurements.flatMap(({ reports }) => reports),
+    ({ chaos, selection }) => `${chaos} ${selection}`,
+  );
+  const reports = Array.from(ofOne.values(), (each) => {
+    const brokenOff = each.find((report) => report.brokenOff !== undefined)?.brokenOff;
+    const rounds = each.flatMap((report) => report.rounds);
+    return { ...(each[0] as Report), rounds, ...(brokenOff !== undefined && { brokenOff }) };
+  });
+  return { ...first, reports };
 }
 
 /** The text of the document. */
-export function sloText(files: readonly SloFile[]): string {
+export function sloText(slo: Slo): string {
+  const measurements = [...slo].flatMap(([name, each]) => ("reports" in each ? [[name, each] as const] : []));
   return [
     INTRODUCTION,
-    ...summary(files.filter((file) => "reports" in file)),
-    ...files.map((file) => ("bench" in file ? benchSection(file) : section(file))),
+    ...summary(measurements),
+    ...Array.from(slo, ([name, each]) => ("bench" in each ? benchSection(each) : section(name, each))),
   ].join("\n");
 }
 
-/** One line for each scenario, however many files tell of it. */
-function summary(measurements: readonly Measurement[]): string[] {
-  const lines = measurements.flatMap(({ reports }) =>
+/** One line for each scenario of each measurement. */
+function summary(measurements: readonly (readonly [name: string, Measurement])[]): string[] {
+  const lines = measurements.flatMap(([name, { reports }]) =>
     reports.map((report) => {
       const missed = verdictsOn(report)
         .filter((verdict) => !isKept(verdict))
         .map(({ name }) => name);
       const outcome = missed.length > 0 ? `**missed**: ${missed.join("; ")}` : "kept";
-      return [...briefly(report), report.selection === "Agent" ? outcome : "-"];
+      return [...briefly(report), report.selection === "Agent" ? outcome : "-", `[${name}](#${name})`];
     }),
   );
   if (lines.length === 0) return [];
@@ -72,6 +113,7 @@ function summary(measurements: readonly Measurement[]): string[] {
     "failed new",
     "downtime max",
     "what is to be kept",
+    "measured in",
   ];
   const byName = lines.toSorted(([a = ""], [b = ""]) => a.localeCompare(b));
   return ["## In short\n", markdownTable([header, ...byName])];
@@ -103,7 +145,7 @@ function benchSection({ bench, setup, commit, machine, series, targets }: Report
   ].join("\n");
 }
 
-function section(measurement: Measurement): string {
+function section(title: string, measurement: Measurement): string {
   const { commit, machine, setup, reports } = measurement;
   const names = [...new Set(reports.map(({ chaos }) => chaos))];
   const summaries = names.map((name) => {
@@ -115,7 +157,7 @@ function section(measurement: Measurement): string {
     isKept(verdict) ? "kept" : "**missed**",
   ]);
   return [
-    `## ${names.join(", ")}\n`,
+    `## ${title}\n`,
     `${setup}. Commit ${commit}, on ${machine}.\n`,
     summaries.join(""),
     markdownTable([HEADER, ...figuresOf(reports)]),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { milliseconds, ReportJson, reportJson, worstOf } from "../bench/report.ts";
-import { sloText } from "./document.ts";
+import { runsTogether, sloText } from "./document.ts";
 import { formatMeasurement, isAllKept, Measurement, type Report } from "./report.ts";
 import type { Round } from "./round.ts";
 
@@ -80,7 +80,7 @@ test("a scenario that is broken off is missed, and its other rounds count", () =
   expect(formatMeasurement(broken)).toMatch(
     /^kill-gateway +rounds broken off: no cluster +1 +at most 0: MISSED$/m,
   );
-  expect(sloText([Measurement.parse(broken)])).toContain("rounds broken off: no cluster");
+  expect(sloText(new Map([["one", Measurement.parse(broken)]]))).toContain("rounds broken off: no cluster");
 });
 
 test.each([
@@ -118,7 +118,9 @@ test("what programs hold may not grow while all of it goes on for hours", () => 
   const growing = held(100, 100, 110, 115, 120, 125, 130, 130);
   expect(isAllKept(growing)).toBe(false);
   expect(formatMeasurement(growing)).toMatch(/all of it +node agent: memory, MiB +130 +at most 120: MISSED/);
-  expect(sloText([Measurement.parse(growing)])).toMatch(/all of it .*\| 120 .*\| 130 .*missed/);
+  expect(sloText(new Map([["one", Measurement.parse(growing)]]))).toMatch(
+    /all of it .*\| 120 .*\| 130 .*missed/,
+  );
 });
 
 test("a connection that no flow has may not be left at all", () => {
@@ -161,18 +163,21 @@ test("what failed before anything was done is said, because it is the machine's"
 
 test("the document holds the figures of the JSON, with commit, machine and what was missed", () => {
   const missed = measurement({ ...RESTART, selection: "Agent", rounds: [round({ reset: 3 })] });
-  const files = [good, missed].map((each) => Measurement.parse(JSON.parse(JSON.stringify(each))));
-  expect(sloText(files).replace(sloText([]), "")).toMatchInlineSnapshot(`
+  const slo = runsTogether([
+    ["deaths", Measurement.parse(JSON.parse(JSON.stringify(good)))],
+    ["programs", Measurement.parse(JSON.parse(JSON.stringify(missed)))],
+  ]);
+  expect(sloText(slo).replace(sloText(new Map()), "")).toMatchInlineSnapshot(`
     "
     ## In short
 
-    | chaos           | selection | rounds | flows lost | failed new | downtime max | what is to be kept     |
-    | --------------- | --------- | ------ | ---------- | ---------- | ------------ | ---------------------- |
-    | kill-gateway    | Agent     | 2      | 11 of 40   | 9 of 200   | 800          | kept                   |
-    | kill-gateway    | Service   | 1      | 7 of 27    | 90 of 100  | 28000        | -                      |
-    | restart-program | Agent     | 1      | 3 of 23    | 0 of 100   | 0            | **missed**: flows lost |
+    | chaos           | selection | rounds | flows lost | failed new | downtime max | what is to be kept     | measured in           |
+    | --------------- | --------- | ------ | ---------- | ---------- | ------------ | ---------------------- | --------------------- |
+    | kill-gateway    | Agent     | 2      | 11 of 40   | 9 of 200   | 800          | kept                   | [deaths](#deaths)     |
+    | kill-gateway    | Service   | 1      | 7 of 27    | 90 of 100  | 28000        | -                      | [deaths](#deaths)     |
+    | restart-program | Agent     | 1      | 3 of 23    | 0 of 100   | 0            | **missed**: flows lost | [programs](#programs) |
 
-    ## kill-gateway
+    ## deaths
 
     3 nodes. Commit 0123456789ab, on 2 x Example, 8 GiB, virtualized nodes.
 
@@ -193,7 +198,7 @@ test("the document holds the figures of the JSON, with commit, machine and what 
     | kill-gateway | slowest reset, ms            | 1500    | 1200     | kept |
     | kill-gateway | packets leaked               | 0       | 0        | kept |
 
-    ## restart-program
+    ## programs
 
     3 nodes. Commit 0123456789ab, on 2 x Example, 8 GiB, virtualized nodes.
 
@@ -214,13 +219,37 @@ test("the document holds the figures of the JSON, with commit, machine and what 
   `);
 });
 
+test("runs of one measurement are rounds of one, unless they differ in more than figures", () => {
+  const run = (downtimeMs: number) =>
+    measurement({ ...DEATH, selection: "Agent", rounds: [round({ downtimeMs })] });
+  const together = runsTogether([
+    ["agent", run(600)],
+    ["agent", run(800)],
+    ["service", run(9_000)],
+  ]);
+  expect([...together.keys()]).toEqual(["agent", "service"]);
+  expect(together.get("agent")).toEqual(
+    measurement({
+      ...{ ...DEATH, selection: "Agent" },
+      rounds: [round({ downtimeMs: 600 }), round({ downtimeMs: 800 })],
+    }),
+  );
+  const other = { ...run(700), commit: "ba9876543210" };
+  expect(() =>
+    runsTogether([
+      ["agent", run(600)],
+      ["agent", other],
+    ]),
+  ).toThrow("runs of agent differ in commit");
+});
+
 test("what is measured on the machine itself stands beside it", () => {
   const steered = milliseconds("new flows go elsewhere", [600, 800, 700]);
   const report = { bench: "failover", setup: "on paper", series: [steered] };
   const targets = [worstOf(steered, { atMost: 1_000 }), worstOf(steered, { atMost: 700 })];
   const origin = { commit: "0123456789ab", machine: "2 x Example, 8 GiB" };
   const json = JSON.stringify(reportJson({ ...report, targets }, origin));
-  expect(sloText([ReportJson.parse(JSON.parse(json))])).toContain(`## bench failover
+  expect(sloText(new Map([["failover", ReportJson.parse(JSON.parse(json))]]))).toContain(`## bench failover
 
 on paper. Commit 0123456789ab, on 2 x Example, 8 GiB.
 
