@@ -48,8 +48,13 @@ const LAYERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     "cluster-ranges": [],
     installation: [],
     slices: ["cluster-ranges"],
-    egress: ["cluster-ranges"],
+    egress: ["cluster-ranges", "slices"],
   },
+};
+
+/** Beside its folders, what puts them together: they know nothing of it. */
+const WIRING: Readonly<Record<string, readonly string[]>> = {
+  "operator/src": ["caches", "operator", "serve", "watches"],
 };
 
 const WORKSPACES = [...Object.keys(KNOWN), "test"];
@@ -105,6 +110,10 @@ export default defineConfig({
             Object.keys(layers).filter((other) => other !== folder),
             known,
           ),
+          ...(WIRING[place] ?? []).map((name) => ({
+            group: [`../${name}.ts`, `../../${name}.ts`],
+            message: "this folder does not know what puts folders together",
+          })),
         ),
       ),
     ),

@@ -5,9 +5,7 @@ import {
   EGRESS_LABEL,
   EGRESS_RESOURCE,
   Egress,
-  EgressClientSlice,
   egressKeys,
-  GatewayReport,
   orInvalid,
   SLICE_RESOURCE,
 } from "@egress-nat/crds";
@@ -24,29 +22,13 @@ import {
   NODE_RESOURCE,
   type Transport,
 } from "@egress-nat/kube";
-import { z } from "zod";
 import { parsePublished } from "./cluster-ranges/published.ts";
 import { NodeHead, SERVICE_CIDR_RESOURCE, ServiceAddresses, ServiceCidr } from "./cluster-ranges/sources.ts";
 import { CHILD_RESOURCES, type ChildKind } from "./egress/children/index.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
 import { childParser, forEachChild, type ObservedOf } from "./egress/observed.ts";
 import type { StoredEgress } from "./egress/status.ts";
-
-/** All that the operator keeps of a slice: of its clients only how many they are, and what its agent reports. */
-export const SliceHead = z.object({
-  metadata: EgressClientSlice.shape.metadata.pick({
-    name: true,
-    namespace: true,
-    uid: true,
-    resourceVersion: true,
-    labels: true,
-    ownerReferences: true,
-  }),
-  nodeName: z.string(),
-  clients: z.array(z.unknown()).transform(({ length }) => length),
-  suspects: z.array(GatewayReport).default([]),
-});
-export type SliceHead = z.infer<typeof SliceHead>;
+import { BY_EGRESS, BY_NODE, SliceHead } from "./slices/slice-head.ts";
 
 export interface CachesOptions {
   readonly transport: Transport;
@@ -56,9 +38,6 @@ export interface CachesOptions {
   /** Whether external IPs and load balancers' addresses of Services are in the cluster, too. */
   readonly serviceAddresses: boolean;
 }
-
-export const BY_EGRESS = "egress";
-export const BY_NODE = "node";
 
 type CacheMaker = <T extends KubeObject>(options: Omit<CacheOptions<T>, "transport" | "logger">) => Cache<T>;
 

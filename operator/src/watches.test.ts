@@ -3,11 +3,12 @@ import { type Change, type Controller, EndpointSlice, type KubeObject } from "@e
 import { FakeTransport } from "@egress-nat/kube/testing/fake-transport";
 import { createLogger } from "@egress-nat/program";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Caches, createCaches, SliceHead } from "./caches.ts";
+import { type Caches, createCaches } from "./caches.ts";
 import { NodeHead } from "./cluster-ranges/sources.ts";
 import { NamespaceHead } from "./egress/namespaces.ts";
 import { deploymentOfRelease } from "./egress/testing/children.ts";
 import { anEgress } from "./egress/testing/egress.ts";
+import { SliceHead } from "./slices/slice-head.ts";
 import {
   itself,
   slicesOfGoneNode,

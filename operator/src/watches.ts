@@ -9,10 +9,11 @@ import {
   type KubeObject,
   objectKey,
 } from "@egress-nat/kube";
-import { BY_EGRESS, BY_NODE, type Caches, type SliceHead } from "./caches.ts";
+import type { Caches } from "./caches.ts";
 import type { NodeHead } from "./cluster-ranges/sources.ts";
 import { concerns, type NamespaceHead } from "./egress/namespaces.ts";
 import type { StoredEgress } from "./egress/status.ts";
+import { BY_EGRESS, BY_NODE, type SliceHead } from "./slices/slice-head.ts";
 
 /** The operator's controllers, by what their keys are of. */
 export interface Controllers<C = Controller> {

@@ -22,6 +22,7 @@ const REFUSED = {
   "founat/src/client/sibling.ts": "../gateway/policy.ts",
   "founat/src/backends/nft/effects.ts": "../../gateway/gateway.ts",
   "operator/src/installation/layer.ts": "../egress/plan.ts",
+  "operator/src/egress/wiring.ts": "../caches.ts",
   "tools/build/tests.ts": "@egress-nat/test/bed/api/apiserver",
   "test/bed/cluster/tests.ts": "../../e2e/kit/world.ts",
 };

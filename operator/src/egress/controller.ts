@@ -1,7 +1,6 @@
 /** Egresses under one lead. */
 
 import { type Controller, type EventRecorder, objectKey, type Transport, time } from "@egress-nat/kube";
-import type { Caches } from "../caches.ts";
 import type { PublishedRanges } from "../cluster-ranges/published.ts";
 import { ChildClient } from "./child-client.ts";
 import type { GatewaySettings } from "./children/index.ts";
@@ -10,13 +9,13 @@ import { GatewayReasons } from "./gateway-reasons.ts";
 import { LastingFailures } from "./lasting-failures.ts";
 import { askWhyNotReady } from "./readiness-question.ts";
 import { reconcileEgress } from "./reconcile.ts";
-import { EgressView } from "./snapshot.ts";
+import { type EgressCaches, EgressView } from "./snapshot.ts";
 import { UpgradeTurns } from "./upgrade-turns.ts";
 import type { EgressWorld } from "./world.ts";
 
 export interface EgressLeadOptions {
   readonly controller: Controller;
-  readonly caches: Caches;
+  readonly caches: EgressCaches;
   readonly ranges: PublishedRanges;
   /** On which nothing is sent once the lead has ended. */
   readonly transport: Transport;

@@ -1,11 +1,20 @@
 /** What the operator sees of an Egress at one moment, as plain data. */
 
 import { isInvalid } from "@egress-nat/crds";
-import { type Endpoint, isOfService, mergeEndpoints, objectKey } from "@egress-nat/kube";
-import { BY_EGRESS, type Caches } from "../caches.ts";
+import {
+  type Cache,
+  type Endpoint,
+  type EndpointSlice,
+  isOfService,
+  mergeEndpoints,
+  objectKey,
+} from "@egress-nat/kube";
 import type { PublishedRanges } from "../cluster-ranges/published.ts";
-import { allowedNamespaces } from "./namespaces.ts";
-import { forEachChild, type ObservedDeployment } from "./observed.ts";
+import type { NodeHead } from "../cluster-ranges/sources.ts";
+import { BY_EGRESS, type SliceHead } from "../slices/slice-head.ts";
+import type { ChildKind } from "./children/index.ts";
+import { allowedNamespaces, type NamespaceHead } from "./namespaces.ts";
+import { forEachChild, type ObservedDeployment, type ObservedOf } from "./observed.ts";
 import { belongsTo, type EgressSnapshot } from "./plan.ts";
 import { isPaused } from "./rollout.ts";
 import type { StatusInput, StoredEgress } from "./status.ts";
@@ -22,12 +31,22 @@ export type Surroundings = Pick<
   | "allowedNamespaces"
 >;
 
+/** What is watched, as far as Egresses depend on it. */
+export interface EgressCaches {
+  readonly egresses: Cache<StoredEgress>;
+  readonly children: { readonly [K in ChildKind]: Cache<ObservedOf<K>> };
+  readonly slices: Cache<SliceHead>;
+  readonly endpointSlices: Cache<EndpointSlice>;
+  readonly namespaces: Cache<NamespaceHead>;
+  readonly nodes: Cache<NodeHead>;
+}
+
 /** The caches, read for one Egress. */
 export class EgressView {
-  readonly #caches: Caches;
+  readonly #caches: EgressCaches;
   readonly #ranges: PublishedRanges;
 
-  constructor(caches: Caches, ranges: PublishedRanges) {
+  constructor(caches: EgressCaches, ranges: PublishedRanges) {
     this.#caches = caches;
     this.#ranges = ranges;
   }

@@ -2,8 +2,10 @@
 
 import { EGRESS_RESOURCE, ObjectHead, SLICE_RESOURCE } from "@egress-nat/crds";
 import {
+  type Cache,
   done,
   ifFound,
+  type KubeObject,
   NODE_RESOURCE,
   objectKey,
   type Reconciler,
@@ -11,8 +13,8 @@ import {
   type Transport,
 } from "@egress-nat/kube";
 import { z } from "zod";
-import { type Caches, SliceHead } from "../caches.ts";
 import { NodeHead } from "../cluster-ranges/sources.ts";
+import { SliceHead } from "./slice-head.ts";
 
 const EgressHead = z.object({ metadata: ObjectHead });
 
@@ -24,9 +26,16 @@ interface SliceSnapshot {
   readonly egressUid: string | undefined;
 }
 
+/** What is watched, as far as slices depend on it. */
+interface SliceCaches {
+  readonly slices: Pick<Cache<SliceHead>, "store">;
+  readonly nodes: Pick<Cache<NodeHead>, "store">;
+  readonly egresses: { readonly store: { get(key: string): KubeObject | undefined } };
+}
+
 /** Deletes slices whose node is gone, or that are of a former Egress of that name. */
 export function orphanReconciler(
-  { slices, nodes, egresses }: Caches,
+  { slices, nodes, egresses }: SliceCaches,
   transport: Transport,
 ): Reconciler<SliceSnapshot | undefined> {
   const client = new ResourceClient(transport, SLICE_RESOURCE, (raw) => SliceHead.parse(raw));
