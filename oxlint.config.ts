@@ -36,6 +36,16 @@ const LAYERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     gateway: ["kernel", "routing", "iproute", "backends"],
     watch: ["kernel", "backends", "client"],
   },
+  "kube/src": {
+    timing: [],
+    objects: [],
+    transport: ["timing"],
+    watch: ["timing", "objects", "transport"],
+    apply: ["objects", "transport", "watch"],
+    events: ["timing", "objects", "transport", "apply"],
+    lead: ["timing", "objects", "transport"],
+    controller: ["timing", "objects", "watch"],
+  },
   "client-sidecar/src": {
     records: [],
     gateways: ["records"],

@@ -21,6 +21,7 @@ const REFUSED = {
   "founat/src/kernel/layer.ts": "../iproute/links.ts",
   "founat/src/client/sibling.ts": "../gateway/policy.ts",
   "founat/src/backends/nft/effects.ts": "../../gateway/gateway.ts",
+  "kube/src/transport/layer.ts": "../watch/list.ts",
   "operator/src/installation/layer.ts": "../egress/plan.ts",
   "operator/src/egress/wiring.ts": "../caches.ts",
   "tools/build/tests.ts": "@egress-nat/test/bed/api/apiserver",

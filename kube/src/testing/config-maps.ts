@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { CONFIG_MAP_RESOURCE } from "../resource.ts";
-import { ResourceClient } from "../resource-client.ts";
-import type { Transport } from "../transport.ts";
+import { ResourceClient } from "../apply/resource-client.ts";
+import { CONFIG_MAP_RESOURCE } from "../objects/resource.ts";
+import type { Transport } from "../transport/transport.ts";
 
 /** A ConfigMap without its managed fields and all that the tests do not look at. */
 export const ConfigMap = z.object({

@@ -1,5 +1,5 @@
 import { KubeError } from "../error.ts";
-import type { RequestOptions, StreamOptions, Transport } from "../transport.ts";
+import type { RequestOptions, StreamOptions, Transport } from "../transport/transport.ts";
 
 type Answer = (request: StreamOptions) => AsyncIterable<string> | KubeError;
 

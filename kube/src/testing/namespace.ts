@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Transport } from "../transport.ts";
+import type { Transport } from "../transport/transport.ts";
 
 /** A namespace of its own for a test file: files share one apiserver, and none of them cleans up for another. */
 export async function createNamespace(transport: Transport, purpose: string): Promise<string> {

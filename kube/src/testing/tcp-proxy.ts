@@ -1,5 +1,5 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import type { Credentials } from "../credentials.ts";
+import type { Credentials } from "../transport/credentials.ts";
 
 /** A path to the apiserver that tests can break. It forwards TCP on loopback. */
 export class TcpProxy implements AsyncDisposable {
