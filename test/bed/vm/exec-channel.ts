@@ -1,8 +1,11 @@
-import { connect } from "node:net";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
 import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { z } from "zod";
 
 const DEFAULT_TIMEOUT_MS = 120_000;
+const RETRY_MS = 20;
 
 export interface ExecOptions {
   /** Given to the command as its whole input; absent: it reads end of file. */
@@ -43,18 +46,18 @@ export function startCommand(
   options: Pick<ExecOptions, "env" | "directory">,
   onOutput: (stream: "stdout" | "stderr", data: Buffer) => void,
 ): RunningCommand {
-  const connection = connect(socket);
+  const connecting = connected(socket);
   const send = (kind: string, payload: Uint8Array): void => {
     const header = Buffer.alloc(5, kind);
     header.writeUInt32BE(payload.length, 1);
-    connection.write(header);
-    connection.write(payload);
+    const write = (connection: Socket) => connection.write(Buffer.concat([header, payload]));
+    connecting.then(write, () => undefined);
   };
   const { env = {}, directory = "/" } = options;
   send("R", Buffer.from(JSON.stringify({ argv, env, dir: directory })));
   const ended = new Promise<CommandEnd>((resolve, reject) => {
     let pending: Buffer = Buffer.alloc(0);
-    connection.on("data", (data) => {
+    const onData = (data: Buffer): void => {
       pending = pending.length === 0 ? data : Buffer.concat([pending, data]);
       while (pending.length >= 5) {
         const end = 5 + pending.readUInt32BE(1);
@@ -66,7 +69,7 @@ export function startCommand(
         else if (kind === "E") onOutput("stderr", payload);
         else resolve(CommandEnd.parse(JSON.parse(payload.toString())));
       }
-    });
+    };
     const broken = (cause?: Error): void =>
       reject(
         new ToolError("exec-channel-broken", `the virtual machine behind ${socket} closed the connection`, {
@@ -74,17 +77,39 @@ export function startCommand(
           cause,
         }),
       );
-    connection.on("error", broken);
-    connection.on("close", () => broken());
+    const follow = (connection: Socket) =>
+      connection
+        .on("data", onData)
+        .on("error", broken)
+        .on("close", () => broken());
+    connecting.then(follow, broken);
   });
   // Whoever does not wait for the end, such as one that kills the command, need not handle its failure.
   ended.catch(() => undefined);
   return {
     write: (input) => send("I", input),
     endInput: () => send("I", Buffer.alloc(0)),
-    kill: () => connection.destroy(),
+    kill: () =>
+      void connecting.then(
+        (connection) => connection.destroy(),
+        () => undefined,
+      ),
     ended,
   };
+}
+
+/** Many commands at once may fill the backlog of the socket for a moment. */
+async function connected(socket: string): Promise<Socket> {
+  for (;;) {
+    const connection = connect(socket);
+    try {
+      await once(connection, "connect");
+      return connection;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
+      await pause(RETRY_MS);
+    }
+  }
 }
 
 /**
