@@ -45,7 +45,7 @@ export function parseSlice(raw: unknown, logger: Pick<Logger, "warn">): GatewayS
       return;
     }
     const { error } = SliceClient.safeParse(client);
-    const reason = error ? z.prettifyError(error) : "addresses: 0.0.0.0 and :: are those of no host";
+    const reason = error ? z.prettifyError(error) : "addresses: 0.0.0.0 and :: are not addresses of a host";
     logger.warn(
       { slice: metadata.name, node: nodeName, index, reason },
       "a client in a slice is malformed, ignoring it",

@@ -441,11 +441,14 @@ describe("one operator", () => {
     const restartedAt = "2026-01-02T03:04:05Z";
     const annotations = { "kubectl.kubernetes.io/restartedAt": restartedAt };
     await play.patch(deployment, "restarted", { spec: { template: { metadata: { annotations } } } });
+    const version = async () => (await play.child("deployment", "restarted")).metadata.resourceVersion;
+    const before = await version();
     const volumeMounts = [{ name: "lacking", mountPath: "/lacking" }];
     const template = { spec: { containers: [{ name: "egress", volumeMounts }] } };
     await play.patchEgress("restarted", { template });
     const conditions = () => play.conditions("restarted");
     await expect.poll(conditions, eventually).toMatchObject({ Degraded: "True ChildRefused" });
+    expect(await version()).toBe(before);
     await play.patchEgress("restarted", { template: null });
     await expect.poll(conditions, eventually).toMatchObject({ Degraded: "False AsExpected" });
     await play.patchEgress("restarted", { replicas: 2 });

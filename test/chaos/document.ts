@@ -21,9 +21,10 @@ cluster, and \`bench\` those that are measured on the machine itself. [testing.m
 are about 15 times slower than real ones, so times on them are too long: [bench failover](#bench-failover) has those of a real machine. Where a
 scenario stands twice, its load differs, or who picks gateways.
 
-Gateways are picked for each flow (\`sessionAffinity: None\`), so that some flows of a client have the gateway that comes to harm, and others have not.
-With \`Service\` the node then forgets the way of a flow that is idle for half a minute, and Kubernetes' proxy picks again: of three gateways two are
-other ones, and the flow is lost. So two thirds of the idle half are lost in each scenario, whatever is done. With \`ClientIP\`, the default, that is not so.
+Gateways are picked for each flow (\`sessionAffinity: None\`, with \`Service\` \`fouSourcePortAuto: true\` as well), so that some flows of a client have
+the gateway that comes to harm, and others have not. With \`Service\` and that field the node forgets the way of a flow that is idle for half a minute, and
+kube-proxy picks again: of three gateways two are other ones, and the flow is lost. So two thirds of the idle half are lost in each scenario, whatever is done.
+Without the field that is not so.
 
 Times are milliseconds. Downtime is how long new connections failed in a round, at the client and for the address for which it lasted longest.
 With one round p50, p99 and max are that one. Counts are sums over all rounds. Of open flows some survive (they answer at the end), some are reset,

@@ -104,7 +104,18 @@ test("of many gateways that do not answer few are asked at a time, and each in i
   await expect.poll(() => new Set(many.flatMap(pulsesOf))).toEqual(new Set(["alive"]));
   for (const { name } of many) down.programs.add(name);
   await expect.poll(() => new Set(probes).size).toBe(40);
-  expect(mostAtATime).toBe(8);
+  expect(mostAtATime).toBe(16);
+});
+
+test("of many that are dead one that is in doubt is asked again before others are asked at all", async () => {
+  const many = Array.from({ length: 40 }, (_, index) => gateway(`${index}`));
+  gateways = many;
+  await expect.poll(() => new Set(many.flatMap(pulsesOf))).toEqual(new Set(["alive"]));
+  for (const { name } of many) for (const what of [down.programs, down.kernels]) what.add(name);
+  await expect.poll(() => new Set(many.flatMap(pulsesOf))).toEqual(new Set(["dead"]));
+  const [first = ""] = probes;
+  const lastToBeAsked = Math.max(...many.flatMap(({ addresses: [address = ""] }) => probes.indexOf(address)));
+  expect(probes.indexOf(first, 1)).toBeLessThan(lastToBeAsked);
 });
 
 describe("a gateway whose program has ended", () => {

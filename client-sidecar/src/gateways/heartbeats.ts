@@ -11,6 +11,7 @@ import {
   type Beat,
   HEARD_OF_NOTHING_BAD,
   type Heard,
+  isInDoubt,
   type Pulse,
   probeAgainMs,
   pulsesOf,
@@ -26,7 +27,7 @@ const STALL_MS = 2 * BEAT_MS;
 const ROUNDS_TO_SETTLE = 3;
 
 /** Each is some processes. Where more tunnels are in doubt it is this node, or the heartbeat, that fails. */
-const MOST_PROBES = 8;
+const MOST_PROBES = 16;
 
 /** A gateway that flows of clients of this node may use. */
 export interface WatchedGateway {
@@ -142,13 +143,18 @@ export class Heartbeats {
     for (const [address, heard] of learnt) this.#heard.set(address, heard);
   }
 
-  /** Those come first that have waited longest. */
+  /** Those come first that one more silence decides about, and of the others those that have waited longest. */
   #probeSome(gateways: readonly WatchedGateway[]): void {
     const due = gateways.flatMap(({ egress, addresses }) =>
       addresses.filter((each) => this.#isDue(each, addresses)).map((address) => [address, egress] as const),
     );
     const underWay = [...this.#probedAtMs.values()].filter((atMs) => atMs === Infinity).length;
-    const inTurn = [...new Map(due)].toSorted(([a], [b]) => this.#lastProbeMs(a) - this.#lastProbeMs(b) || 0);
+    const inTurn = [...new Map(due)].toSorted(
+      ([a], [b]) =>
+        Number(isInDoubt(this.#of(b))) - Number(isInDoubt(this.#of(a))) ||
+        this.#lastProbeMs(a) - this.#lastProbeMs(b) ||
+        0,
+    );
     for (const [address, egress] of inTurn.slice(0, MOST_PROBES - underWay))
       void this.#probe(egress, address);
   }

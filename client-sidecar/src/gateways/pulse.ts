@@ -109,8 +109,12 @@ export function probeAgainMs(heard: Heard, others: readonly Heard[]): number | u
   }
   if (misses === 0) return undefined;
   const isNews = ![heard, ...others].every(isQuiet);
-  const isInDoubt = silences > 0 && silences < ENOUGH.silences && unasked === 0;
-  return isNews || isInDoubt ? PROBE_AGAIN.urgent : PROBE_AGAIN.usual;
+  return isNews || isInDoubt(heard) ? PROBE_AGAIN.urgent : PROBE_AGAIN.usual;
+}
+
+/** Whether one more silent probe makes it dead. */
+export function isInDoubt({ silences, unasked }: Heard): boolean {
+  return silences > 0 && silences < ENOUGH.silences && unasked === 0;
 }
 
 function isWell({ answer, misses }: Heard): boolean {

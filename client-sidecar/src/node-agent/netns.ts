@@ -141,7 +141,7 @@ export class KernelPodNetworks implements PodNetworks {
   }
 
   #client(netns: string): Client {
-    return new Client({ kernel: this.#kernel(netns), logger: this.#logger });
+    return new Client({ kernel: this.#kernel(netns), logger: this.#logger.child({ netns }) });
   }
 
   #kernel(netns: string): Kernel {

@@ -106,7 +106,7 @@ export class RequestHandler {
       throw new CniError(
         CniErrorCode.tryAgainLater,
         "the node agent has not read the state of the cluster yet",
-        "it has just started, the API server does not answer, or no operator runs: kubectl describe shows at the agent's pod which",
+        "it has just started, the API server does not answer, or no operator runs: the log of the agent's pod says which",
       );
     });
   }

@@ -66,7 +66,10 @@ export function sysctlStep(
   return writes.length === 0 ? [] : [{ sysctls: Object.fromEntries(writes) }];
 }
 
-/** @throws FounatError `forwarding-disabled` or `strict-reverse-path-filter` when the namespace is not prepared */
+/**
+ * @throws FounatError `forwarding-disabled` or `strict-reverse-path-filter` when the namespace is not prepared (as
+ *   {@link prepareGatewayNetns} does)
+ */
 export function checkSysctls(
   { sysctls }: { readonly sysctls: ReadonlyMap<string, string> },
   { uplink, marksWayBack }: GatewayFacts,
@@ -86,10 +89,7 @@ export function checkSysctls(
 /** @param paths of sysctls that should have one value */
 function notPrepared(code: FounatErrorCode, paths: readonly string[], consequence: string): FounatError {
   const names = paths.map((path) => path.replaceAll("/", ".")).join(" and ");
-  return new FounatError(
-    code,
-    `sysctl ${names} is not ${FORWARDING[paths[0] ?? ""]}: ${consequence}; prepareGatewayNetns sets it in the gateway's ` +
-      "network namespace",
-    { retryable: true },
-  );
+  return new FounatError(code, `sysctl ${names} is not ${FORWARDING[paths[0] ?? ""]}: ${consequence}`, {
+    retryable: true,
+  });
 }

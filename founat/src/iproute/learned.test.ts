@@ -78,6 +78,13 @@ describe("without routers", () => {
     ]);
   });
 
+  test("the first router's default route keeps the size of packets that it carries", () => {
+    const uplink = link(own);
+    expect(settledLines([uplink], state(uplink, { ...advertised, mtu: 1400 }))).toContain(
+      "route replace ::/0 via fe80::1 dev eth0 metric 1024 mtu 1400 proto static",
+    );
+  });
+
   test("the first router's default route stays for good where there is no other", () => {
     const uplink = link(own);
     const other = route({ via: "fe80::2" });

@@ -58,7 +58,7 @@ export function settledLines(links: readonly LinkState[], state: NetworkState): 
   const hasOther = main.some((route) => isWayOut(route) && !learned.includes(route));
   const first = hasOther ? undefined : learned.find((route) => isWayOut(route) && route.via !== undefined);
   return [
-    ...(first === undefined ? [] : [`route replace ${words(first)} proto static`]),
+    ...(first === undefined ? [] : [`route replace ${words(first)}${sizeOf(first)} proto static`]),
     ...learned
       .filter((route) => route !== first)
       .map((route) => `route del ${words(route)} proto ${route.protocol}`),
@@ -74,6 +74,10 @@ function addressLines(link: LinkState): string[] {
       ? `address change ${words} valid_lft forever preferred_lft forever`
       : `address del ${words}`;
   });
+}
+
+function sizeOf({ mtu }: RouteState): string {
+  return mtu === undefined ? "" : ` mtu ${mtu}`;
 }
 
 function words({ destination, via, device, metric }: RouteState): string {

@@ -1,3 +1,4 @@
+import { hasCode } from "../error.ts";
 import { takenOver } from "../objects/managed-fields.ts";
 import { type KubeObject, type Resource, resourcePath } from "../objects/resource.ts";
 import type { RequestOptions, Transport } from "../transport/transport.ts";
@@ -85,6 +86,20 @@ export class ResourceClient<T extends KubeObject> {
     return this.#object({ method: "POST", path, body: this.#typed(object), ...options });
   }
 
+  /** Whether the API server would make an object like this where none of its name is. Nothing is written. */
+  async isAcceptable(object: Desired<T>, { signal }: CallOptions = {}): Promise<boolean> {
+    const path = resourcePath(this.#resource, { namespace: object.metadata.namespace });
+    const body = this.#typed(object);
+    try {
+      await this.#transport.request({ method: "POST", path, query: { dryRun: "All" }, body, signal });
+    } catch (error) {
+      if (hasCode(error, "Invalid")) return false;
+      // Whether the name is taken is asked last.
+      if (!hasCode(error, "AlreadyExists")) throw error;
+    }
+    return true;
+  }
+
   /** @param patch a JSON merge patch (RFC 7386): null removes */
   patch(reference: ObjectReference, patch: object, options: SubresourceOptions = {}): Promise<T> {
     const { subresource, signal } = options;
@@ -144,25 +159,19 @@ export class ResourceClient<T extends KubeObject> {
    * budget cannot have minAvailable and maxUnavailable, a Service no two ports of one name.
    *
    * @param reference with the version of the object that was looked at
-   * @returns the object then, and how to undo it as long as that is its version; undefined where there was nothing to take
+   * @returns the object then; undefined where there was nothing to take
    * @throws KubeError Conflict where it is not that version any more
    */
   async takeOver(
     { resourceVersion, ...reference }: ObjectReference & { readonly resourceVersion: string },
     options: FieldManagerOptions,
-  ): Promise<{ readonly object: T; readonly giveBack: () => Promise<T> } | undefined> {
+  ): Promise<T | undefined> {
     const { fieldManager, signal } = options;
     const path = this.#path(reference);
     const { metadata } = await this.#transport.request<KubeObject>({ method: "GET", path, signal });
     const managedFields = takenOver(metadata.managedFields, fieldManager);
     if (managedFields === undefined) return undefined;
-    const manage = (metadata: object) => this.patch(reference, { metadata }, { signal });
-    const object = await manage({ resourceVersion, managedFields });
-    const { resourceVersion: version } = object.metadata;
-    return {
-      object,
-      giveBack: () => manage({ resourceVersion: version, managedFields: metadata.managedFields }),
-    };
+    return this.patch(reference, { metadata: { resourceVersion, managedFields } }, { signal });
   }
 
   #path(reference: ObjectReference, subresource?: string): string {

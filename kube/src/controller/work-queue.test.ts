@@ -270,6 +270,8 @@ test("a queue that is stopped keeps nothing for another run: neither keys that w
   expect(queue.depth).toBe(0);
   stop = new AbortController();
   void queue.run(worker, stop.signal);
+  clock.advance(10_000);
+  expect(log).toEqual(["bad", "active"]);
   queue.add("bad");
   expect(log).toEqual(["bad", "active", "bad"]);
   await failNext();

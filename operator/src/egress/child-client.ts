@@ -58,15 +58,12 @@ export class ChildClient {
     try {
       return await applyTo(seen);
     } catch (error) {
-      // The Egress may be at fault, or what somebody has added to the child by hand.
       if (seen === undefined || !hasCode(error, "Invalid")) throw error;
+      // The Egress may be at fault, or what somebody has added to the child by hand: that is taken away for no other reason.
+      if (!(await client.isAcceptable(manifest, { signal }))) throw error;
       const takenOver = await client.takeOver(seen.metadata, options);
       if (takenOver === undefined) throw error;
-      return await applyTo(takenOver.object).catch(async (again: unknown) => {
-        // It was not they: what others have set stays theirs, and no later apply takes it away.
-        await takenOver.giveBack().catch(() => undefined);
-        throw again;
-      });
+      return applyTo(takenOver);
     }
   }
 

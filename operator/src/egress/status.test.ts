@@ -296,7 +296,12 @@ describe("the status of an Egress", () => {
       message: expect.stringContaining("destinations of IPv6 are not served"),
     });
     expect(both?.[2]).toMatchObject({ type: "Degraded", status: "False" });
-    expect(conditionsOf(["::/0"])?.[2]).toMatchObject({ status: "True", reason: "FamilyNotAvailable" });
+    const message = expect.stringContaining("all destinations are IPv6, but the Service has no such address");
+    expect(conditionsOf(["::/0"])?.[2]).toMatchObject({
+      status: "True",
+      reason: "FamilyNotAvailable",
+      message,
+    });
   });
 
   test("says which gateways are in no network that is known to be the cluster's", () => {

@@ -198,8 +198,8 @@ function familyProblems(egress: StoredEgress, { service }: StatusInput): readonl
   const unserved = unservedFamilies(egress, service);
   if (unserved.length === 0 || unserved.length < familiesOf(egress.spec.destinations ?? []).size) return [];
   const message =
-    `all destinations are of ${unserved.map(familyName).join(" and ")}: add destinations of the other family, or use a ` +
-    "dual-stack cluster; a Service that is older than the second family gets it by its field spec.ipFamilies";
+    `all destinations are ${unserved.map(familyName).join(" and ")}, but the Service has no such address: add destinations of ` +
+    "the other family, or use a dual-stack cluster; a Service that is older than that needs both in its spec.ipFamilies";
   return [{ reason: "FamilyNotAvailable", message }];
 }
 
