@@ -98,19 +98,21 @@ test("gateways that answer stay alive, and no tunnel is asked", async () => {
   expect([...gateways.flatMap(pulsesOf), ...probes]).toEqual(["alive", "alive"]);
 });
 
+async function fortyAlive(): Promise<readonly WatchedGateway[]> {
+  gateways = Array.from({ length: 40 }, (_, index) => gateway(`${index}`));
+  await expect.poll(() => new Set(gateways.flatMap(pulsesOf))).toEqual(new Set(["alive"]));
+  return gateways;
+}
+
 test("of many gateways that do not answer few are asked at a time, and each in its turn", async () => {
-  const many = Array.from({ length: 40 }, (_, index) => gateway(`${index}`));
-  gateways = many;
-  await expect.poll(() => new Set(many.flatMap(pulsesOf))).toEqual(new Set(["alive"]));
+  const many = await fortyAlive();
   for (const { name } of many) down.programs.add(name);
   await expect.poll(() => new Set(probes).size).toBe(40);
   expect(mostAtATime).toBe(16);
 });
 
 test("of many that are dead one that is in doubt is asked again before others are asked at all", async () => {
-  const many = Array.from({ length: 40 }, (_, index) => gateway(`${index}`));
-  gateways = many;
-  await expect.poll(() => new Set(many.flatMap(pulsesOf))).toEqual(new Set(["alive"]));
+  const many = await fortyAlive();
   for (const { name } of many) for (const what of [down.programs, down.kernels]) what.add(name);
   await expect.poll(() => new Set(many.flatMap(pulsesOf))).toEqual(new Set(["dead"]));
   const [first = ""] = probes;

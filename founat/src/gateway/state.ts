@@ -4,7 +4,7 @@ import { FounatError } from "../error.ts";
 import { isLinkName } from "../iproute/links.ts";
 import { mtuBy } from "../iproute/mtu.ts";
 import { parseNetworkState, READ_NETWORK_STATE } from "../iproute/parse.ts";
-import { MAIN_TABLE, type NetworkState } from "../iproute/state.ts";
+import { isDefault, type NetworkState } from "../iproute/state.ts";
 import { type Kernel, parseSysctls } from "../kernel/kernel.ts";
 import { canonicalAddress } from "../routing/cidr.ts";
 import { type GatewayFacts, isMarkedWay } from "./plan.ts";
@@ -41,8 +41,7 @@ export async function readGatewayState(
  */
 export function gatewayFacts(state: Omit<GatewayState, "filter">, named?: readonly string[]): GatewayFacts {
   const route = state.routes.find(
-    ({ table, destination, device }) =>
-      table === MAIN_TABLE && destination.endsWith("/0") && device !== undefined && !isLinkName(device),
+    (each) => isDefault(each) && each.device !== undefined && !isLinkName(each.device),
   );
   const link = state.links.find(({ name }) => name === route?.device);
   const own = named?.map(canonicalAddress);

@@ -1,4 +1,4 @@
-import { type LinkState, MAIN_TABLE, type RouteState } from "./state.ts";
+import { isDefault, type LinkState, type RouteState } from "./state.ts";
 
 /**
  * How many bytes fit into a packet that leaves by an interface. A network that has tunnels of its own may give the interface more
@@ -6,10 +6,7 @@ import { type LinkState, MAIN_TABLE, type RouteState } from "./state.ts";
  */
 export function mtuBy({ name, mtu }: LinkState, routes: readonly RouteState[]): number {
   const ofRoutes = routes
-    .filter(
-      ({ table, destination, device }) =>
-        table === MAIN_TABLE && destination.endsWith("/0") && device === name,
-    )
+    .filter((route) => isDefault(route) && route.device === name)
     .flatMap((route) => route.mtu ?? []);
   return Math.min(mtu, ...ofRoutes);
 }

@@ -56,6 +56,11 @@ export interface RouteState {
   readonly protocol: number;
 }
 
+/** Of the main table. */
+export function isDefault({ table, destination }: RouteState): boolean {
+  return table === MAIN_TABLE && destination.endsWith("/0");
+}
+
 export interface RuleState {
   readonly family: Family;
   readonly preference: number;
