@@ -3,3 +3,6 @@
 export { EgressPod, type EgressPodOptions } from "./egress-pod.ts";
 export type { GatewayPort } from "./gateway-sync.ts";
 export { Metrics } from "./metrics.ts";
+export { askUplinksBy } from "./uplink/others.ts";
+export { ping } from "./uplink/ping.ts";
+export { Uplink } from "./uplink/uplink.ts";

@@ -80,7 +80,7 @@ bench("heartbeat", "what it costs a gateway that 1,000 nodes ask whether it live
 bench("selection", "how fast the clients of a node follow when a gateway comes or goes", 10, benchSelection);
 bench(
   "failover",
-  "how long it takes from the death of a gateway until the clients of a node do without it",
+  "how long it takes from the death of a gateway, or of its way out, until the clients of a node do without it",
   10,
   benchFailover,
 );

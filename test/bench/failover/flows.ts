@@ -62,18 +62,18 @@ export class Flows {
    * Keeps flows open, and begins new ones, while something is done.
    *
    * @param harm is given what has the clock run
-   * @throws Error when no flow was reset
+   * @throws Error when no connection felt it
    */
-  async measure(harm: (mark: () => Promise<void>) => Promise<void>): Promise<Round> {
+  async measure<T>(harm: (mark: () => Promise<void>) => Promise<T>): Promise<[T, Round]> {
     const options = { targets: TARGETS, ...LOAD };
     const load = start(this.#client, [this.#program, ...loadArguments(options)]);
     const dialogue = new LoadDialogue(load.stdout, (text) => load.stdin.write(text));
     try {
       await dialogue.ready();
-      await harm(() => dialogue.mark());
+      const done = await harm(() => dialogue.mark());
       const round = roundOf([await dialogue.stop()], [], 0);
-      if (round.reset === 0) throw new Error("no flow used the gateway that died");
-      return round;
+      if (round.downtimeMs === 0) throw new Error("no connection used the gateway that came to harm");
+      return [done, round];
     } finally {
       load.kill("SIGKILL");
     }

@@ -3,9 +3,12 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { beatBy, Heartbeats } from "@egress-nat/client-sidecar";
+import { askUplinksBy, ping, Uplink } from "@egress-nat/egress-pod";
 import { HeartbeatProber, HeartbeatResponder } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
+import { execa } from "execa";
 import { ipBatch } from "../../bed/system/network-namespace.ts";
 import { type Gateway, gatewayAt, NAT } from "../native/egress-stores.ts";
 import { SteeredClients, type Use } from "../native/steered-clients.ts";
@@ -15,16 +18,22 @@ const PORT = 5556;
 /** Of a heartbeat: gateways die at any moment between two. */
 const PERIOD_MS = 200;
 const SETTLE_MS = 1_000;
+const GATEWAYS = [1, 2, 3].map(gatewayAt);
+const LOST = ["inet", "lost"];
+const logger = createLogger({ name: "bench", level: "error" });
 
-/** How long after the death of a gateway the last client did without it, in milliseconds. */
-export interface Death {
+/** How long after a gateway came to harm the last client began no flow with it, in milliseconds. */
+export interface Steered {
   readonly steeredMs: number;
+}
+
+/** How long after the death of a gateway the last client did without it. */
+export interface Death extends Steered {
   readonly endedMs: number;
 }
 
 export class WatchingClients {
-  readonly #gateways = [1, 2, 3].map(gatewayAt);
-  readonly #victim = this.#gateways[0] as Gateway;
+  readonly #victim = GATEWAYS[0] as Gateway;
   readonly #processes = new Map<Gateway, ChildProcess>();
   readonly #prober = new HeartbeatProber();
   readonly #clients: SteeredClients;
@@ -32,18 +41,18 @@ export class WatchingClients {
   #falseAlarms = 0;
 
   constructor(count: number) {
-    this.#clients = new SteeredClients(count, this.#gateways, (address) => this.#heartbeats.pulse(address));
+    this.#clients = new SteeredClients(count, GATEWAYS, (address) => this.#heartbeats.pulse(address));
     this.#heartbeats = new Heartbeats({
-      gateways: () => this.#gateways.map(({ name, addresses }) => ({ egress: NAT, name, addresses })),
+      gateways: () => GATEWAYS.map((gateway) => ({ egress: NAT, ...gateway, probesUplink: true })),
       beat: beatBy(this.#prober, PORT),
       probe: (_, address) => this.#clients.probe(address),
       onChange: () => {
-        this.#falseAlarms += this.#gateways.filter(
+        this.#falseAlarms += GATEWAYS.filter(
           (gateway) => gateway !== this.#victim && this.#isMissed(gateway),
         ).length;
         this.#clients.steer();
       },
-      logger: createLogger({ name: "bench", level: "error" }),
+      logger,
     });
   }
 
@@ -59,11 +68,11 @@ export class WatchingClients {
 
   /** Does something while all gateways have flows of all clients. */
   async during(work: () => Promise<void>): Promise<void> {
-    const lines = this.#gateways.flatMap(({ addresses }) =>
-      addresses.map((each) => `address add ${each} dev lo`),
+    const lines = GATEWAYS.flatMap((gateway) =>
+      [...gateway.addresses, ...behind(gateway)].map((each) => `address add ${each} dev lo`),
     );
     await ipBatch(undefined, ["link set lo up", ...lines]);
-    for (const gateway of this.#gateways) await this.#start(gateway);
+    for (const gateway of GATEWAYS) await this.#start(gateway);
     const ended = new AbortController();
     await this.#clients.during(async () => {
       const beating = this.#heartbeats.run(ended.signal);
@@ -98,6 +107,28 @@ export class WatchingClients {
     await this.#untilVictim((use) => use === "new");
   }
 
+  /**
+   * Takes its way out from a gateway, and waits until clients begin no flow with it.
+   *
+   * @param cut what else is done at that moment
+   */
+  async loseUplink(cut: () => Promise<void> = async () => {}): Promise<Steered> {
+    await sleep(SETTLE_MS + PERIOD_MS * Math.random());
+    await cut();
+    const lostAt = performance.now();
+    const [ipv4, ipv6] = behind(this.#victim);
+    const chain = `type filter hook output priority 0; ip daddr ${ipv4} drop; ip6 daddr ${ipv6} drop;`;
+    await execa("nft", [`table ${LOST.join(" ")} { chain out { ${chain} }; }`]);
+    await this.#untilVictim((use) => use !== "new");
+    return { steeredMs: performance.now() - lostAt };
+  }
+
+  /** Gives it back, and waits until the gateway has new flows of all clients. */
+  async regainUplink(): Promise<void> {
+    await execa("nft", ["delete", "table", ...LOST]);
+    await this.#untilVictim((use) => use === "new");
+  }
+
   #isMissed({ addresses }: Gateway): boolean {
     return addresses.some((address) => ["suspect", "dead"].includes(this.#heartbeats.pulse(address)));
   }
@@ -108,7 +139,7 @@ export class WatchingClients {
 
   async #start(gateway: Gateway): Promise<void> {
     const { name, addresses } = gateway;
-    const started = fork(process.argv[1] ?? "", ["gateway", ...addresses]);
+    const started = fork(process.argv[1] ?? "", ["gateway", name]);
     await Promise.race([
       once(started, "message"),
       once(started, "exit").then(() =>
@@ -119,11 +150,30 @@ export class WatchingClients {
   }
 }
 
+/** What a gateway probes: each its own, so that one can lose its way out. */
+function behind({ name }: Gateway): readonly string[] {
+  const number = name.slice("gateway-".length);
+  return [`192.0.2.${number}`, `2001:db8:2::${number}`];
+}
+
 /** What answers for a gateway until it is killed. */
-export async function answerFor(hosts: readonly string[]): Promise<void> {
+export async function answerFor(name: string): Promise<void> {
   process.on("disconnect", () => process.exit());
-  for (const host of hosts) {
-    await new HeartbeatResponder({ port: PORT, host, value: () => undefined }).listen();
+  const gateway = GATEWAYS.find((each) => each.name === name) as Gateway;
+  const others = GATEWAYS.filter((each) => each !== gateway).map(({ addresses }) => addresses);
+  const ask = askUplinksBy(new HeartbeatProber());
+  const uplink = new Uplink({
+    targets: () => behind(gateway),
+    families: new Set<Family>(FAMILIES),
+    askOthers: (signal) => ask(others, signal),
+    isAlone: () => false,
+    ping,
+    recordEvent: () => undefined,
+    logger,
+  });
+  for (const host of gateway.addresses) {
+    await new HeartbeatResponder({ port: PORT, host, value: (key) => uplink.heartbeat(key) }).listen();
   }
   process.send?.("ready");
+  await uplink.run(new AbortController().signal);
 }
