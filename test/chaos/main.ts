@@ -38,7 +38,7 @@ const program = new Command("npm run chaos --")
     "--rate <count>",
     "new TCP connections per second from each client to each of 2 addresses",
     positiveInteger,
-    10,
+    4,
   )
   .option("--rounds <count>", "how many times to do all of it", positiveInteger, 1)
   .addOption(

@@ -12,9 +12,12 @@ import (
 
 const (
 	openTimeout = 30 * time.Second
-	busyEvery   = 500 * time.Millisecond
-	idleEvery   = 90 * time.Second
-	udpEvery    = 100 * time.Millisecond
+	// Of a busy flow; of many of them less often, because an emulated node could do nothing else.
+	busyEvery = 500 * time.Millisecond
+	// Between two questions of all busy flows to a target.
+	questionEvery = 100 * time.Millisecond
+	idleEvery     = 90 * time.Second
+	udpEvery      = 100 * time.Millisecond
 	// How long the last answer of a flow may take.
 	lastPatience = 10 * time.Second
 )
@@ -52,6 +55,7 @@ type flow struct {
 // openFlows opens all flows, some of them at a time: a node that begins all at once is busy with nothing else.
 func openFlows(given options) ([]*flow, error) {
 	var flows []*flow
+	busyEvery := max(busyEvery, questionEvery*time.Duration(given.busy))
 	for _, target := range given.targets {
 		for index := range given.busy + given.idle + given.udp {
 			one := &flow{answered: make(chan struct{}, 1), ended: make(chan struct{})}
