@@ -55,7 +55,7 @@ type flow struct {
 // openFlows opens all flows, some of them at a time: a node that begins all at once is busy with nothing else.
 func openFlows(given options) ([]*flow, error) {
 	var flows []*flow
-	busyEvery := max(busyEvery, questionEvery*time.Duration(given.busy))
+	every := max(busyEvery, questionEvery*time.Duration(given.busy))
 	for _, target := range given.targets {
 		for index := range given.busy + given.idle + given.udp {
 			one := &flow{answered: make(chan struct{}, 1), ended: make(chan struct{})}
@@ -63,8 +63,8 @@ func openFlows(given options) ([]*flow, error) {
 			share := time.Duration(index)
 			switch {
 			case index < given.busy:
-				one.every = busyEvery
-				one.first = busyEvery * share / time.Duration(given.busy)
+				one.every = every
+				one.first = every * share / time.Duration(given.busy)
 			case index < given.busy+given.idle:
 				one.about.IsIdle = true
 				one.every = idleEvery
