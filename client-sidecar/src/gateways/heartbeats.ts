@@ -23,6 +23,9 @@ const BEAT_MS = 200;
 /** Where nobody is heard in a round that took longer, this process, or the node, may have stood still. */
 const STALL_MS = 2 * BEAT_MS;
 
+/** In a row. A node that is slower for longer is slow, and has to judge all the same. */
+const MOST_STALLS = 5;
+
 /** Enough misses for a gateway to be suspect. */
 const ROUNDS_TO_SETTLE = 3;
 
@@ -68,6 +71,8 @@ export class Heartbeats {
   readonly #heard = new Map<string, Heard>();
   /** By each address to which a tunnel was asked, when that ended; infinity: it has not yet. */
   readonly #probedAtMs = new Map<string, number>();
+  /** Rounds in a row that took too long, and in which nobody was heard. */
+  #stalls = 0;
   #watched: readonly WatchedGateway[] = [];
   /** By address. */
   #pulses = new Map<string, Pulse>();
@@ -109,9 +114,10 @@ export class Heartbeats {
     this.#forgetOthers(gateways);
     const startedAt = this.#clock.now();
     const answers = await this.#ask(gateways, round);
-    const hasStalled = this.#clock.now() - startedAt > STALL_MS;
-    const isDeaf = hasStalled && [...answers.values()].every((answer) => answer === undefined);
-    if (!isDeaf) this.#learn(gateways, answers);
+    const isLate = this.#clock.now() - startedAt > STALL_MS;
+    const isDeaf = isLate && [...answers.values()].every((answer) => answer === undefined);
+    this.#stalls = isDeaf ? this.#stalls + 1 : 0;
+    if (!isDeaf || this.#stalls > MOST_STALLS) this.#learn(gateways, answers);
     this.#probeSome(gateways);
     this.#tell();
   }
