@@ -33,6 +33,10 @@ let probes: string[];
 /** Probes now, and so far. */
 let [underWay, mostAtATime] = [0, 0];
 let beats: number;
+/** Until an answer comes. */
+let delayMs: number;
+/** Of the event loop: a round takes three. */
+const TURN_MS = 200 / 3;
 /** Passes as fast as rounds go. */
 let nowMs = 0;
 let asked: string[];
@@ -53,14 +57,17 @@ beforeEach(async () => {
   stranded = new Set();
   tunnels = () => true;
   [changes, told, beatsWhenTold, probes, asked, beats] = [[], [], [], [], [], 0];
-  [underWay, mostAtATime] = [0, 0];
+  [underWay, mostAtATime, delayMs] = [0, 0, 0];
   ended = new AbortController();
   heartbeats = new Heartbeats({
     gateways: () => gateways,
-    beat: async (address) => {
+    beat: async (address, { timeoutMs }) => {
       beats += 1;
       asked.push(address);
-      if (isIn(down.programs, address)) return undefined;
+      for (let waited = 0; waited < Math.min(delayMs, timeoutMs); waited += TURN_MS) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      if (isIn(down.programs, address) || delayMs > timeoutMs) return undefined;
       return isIn(stranded, address) ? "stranded" : "alive";
     },
     probe: async (_, address) => {
@@ -97,6 +104,18 @@ test("gateways that answer stay alive, and no tunnel is asked", async () => {
   await expect.poll(() => beats).toBeGreaterThan(10);
   expect([...gateways.flatMap(pulsesOf), ...probes]).toEqual(["alive", "alive"]);
 });
+
+test.each([[["of-one"]], [["of-one", "v6-of-one"]]])(
+  "a gateway at %j whose answers come later than the next question stays alive",
+  async (addresses) => {
+    gateways = [{ ...one, addresses }, other];
+    await expect.poll(() => gateways.flatMap(pulsesOf)).not.toContain("unknown");
+    [changes, delayMs] = [[], 500];
+    const before = beats;
+    await expect.poll(() => beats).toBeGreaterThan(before + 60);
+    expect(changes).toEqual([]);
+  },
+);
 
 async function fortyAlive(): Promise<readonly WatchedGateway[]> {
   gateways = Array.from({ length: 40 }, (_, index) => gateway(`${index}`));

@@ -1,5 +1,6 @@
 /** One loop for all gateways that clients of this node use. */
 
+import { setImmediate as turnOfEventLoop } from "node:timers/promises";
 import { type Clock, pause, systemClock } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import { egressKey } from "../records/egress-key.ts";
@@ -17,8 +18,11 @@ import {
   pulsesOf,
 } from "./pulse.ts";
 
-/** How often each gateway is asked, and how long an answer is waited for. */
+/** How often each gateway is asked. */
 const BEAT_MS = 200;
+
+/** How long an answer may take. What comes after its round counts in the one in which it comes: a busy gateway lives. */
+const ANSWER_MS = 5 * BEAT_MS;
 
 /** Where nobody is heard in a round that took longer, this process, or the node, may have stood still. */
 const STALL_MS = 2 * BEAT_MS;
@@ -69,6 +73,8 @@ export class Heartbeats {
   readonly #clock: Clock;
   /** By each address. */
   readonly #heard = new Map<string, Heard>();
+  /** By address, what has been said since the last round. */
+  #said = new Map<string, Beat>();
   /** By each address to which a tunnel was asked, when that ended; infinity: it has not yet. */
   readonly #probedAtMs = new Map<string, number>();
   /** Rounds in a row that took too long, and in which nobody was heard. */
@@ -133,10 +139,23 @@ export class Heartbeats {
     const probing = gateways.filter(({ probesUplink }) => probesUplink);
     const known = new Set(probing.flatMap(({ addresses }) => addresses));
     const beat = async (address: string) => {
-      const question = { probesUplink: known.has(address), timeoutMs: BEAT_MS };
-      return [address, await this.#options.beat(address, question)] as const;
+      const question = { probesUplink: known.has(address), timeoutMs: ANSWER_MS };
+      const answer = await this.#options.beat(address, question);
+      if (answer !== undefined) this.#said.set(address, answer);
     };
-    return new Map(await Promise.all([...asked].map(beat)));
+    await this.#atMostABeat(Promise.all([...asked].map(beat)));
+    const said = this.#said;
+    this.#said = new Map();
+    return new Map([...[...asked].map((address) => [address, undefined] as const), ...said]);
+  }
+
+  async #atMostABeat(done: Promise<unknown>): Promise<void> {
+    const { promise: isOver, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#clock.after(BEAT_MS, resolve);
+    await Promise.race([done, isOver]);
+    cancel();
+    // A process that has stood still looks at its clock before it looks at what has come meanwhile.
+    await turnOfEventLoop();
   }
 
   #learn(gateways: readonly WatchedGateway[], answers: ReadonlyMap<string, Beat>): void {

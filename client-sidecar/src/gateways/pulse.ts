@@ -138,11 +138,12 @@ export function afterBeats(
   heard: readonly Heard[],
   answers: readonly (Beat | "unasked")[],
 ): readonly Heard[] {
-  // While they take turns, one speaks for all.
-  const spoken = heard.every(isWell) ? answers.find((answer) => answer !== "unasked") : "unasked";
+  // While they take turns, one speaks for all, and a late one for that whose turn it is.
+  const spoken = answers.find((answer) => answer !== undefined && answer !== "unasked");
+  const said = heard.every(isWell) ? heard.map(() => spoken) : answers;
   const isWellSomewhere = heard.some(isWell);
   const after = heard.map((each, index) => {
-    const answer = answers[index] === "unasked" ? spoken : answers[index];
+    const answer = said[index];
     return answer === "unasked" ? each : afterBeat(each, answer, isWellSomewhere);
   });
   const isBack = heard.every(isQuiet) && !after.every(isQuiet);
