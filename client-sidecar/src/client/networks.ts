@@ -17,8 +17,12 @@ export type Look = Pick<Repair, "differences" | "localRoutes">;
 export interface PodNetworks {
   /** As {@link apply}, sooner where the namespace was made just now. */
   setUp(netns: string, config: ClientConfig): Promise<unknown>;
-  /** Brings a client's namespace to what the configuration says, by a diff. */
-  apply(netns: string, config: ClientConfig): Promise<Look>;
+  /**
+   * Brings a client's namespace to what the configuration says, by a diff.
+   *
+   * @returns undefined where {@link steer} has overtaken it, and nothing was done
+   */
+  apply(netns: string, config: ClientConfig): Promise<Look | undefined>;
   /**
    * Leads flows where the configuration says, sooner than {@link apply}, which has to follow.
    *

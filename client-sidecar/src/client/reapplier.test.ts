@@ -220,3 +220,12 @@ test("clients whose commands hang, as many as are looked at in a time, hold up n
   stuck = new Set();
   await vi.waitFor(() => expect(networks.applied.size).toBe(5), { timeout: 5_000 });
 });
+
+test("a look that was overtaken says nothing, and is not tried again by itself", async () => {
+  networks.isOvertaken = true;
+  await look();
+  expect(networks.applied.size).toBe(0);
+  expect(await metrics.metrics()).not.toMatch(/egress_nat_agent_reapplied_total\{.*\} [1-9]/);
+  await look();
+  expect(networks.applied.size).toBe(1);
+});

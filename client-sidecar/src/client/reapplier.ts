@@ -109,7 +109,10 @@ export class Reapplier {
     if (!isDeepStrictEqual(refreshed, record)) registry.update(refreshed);
     if (!registry.isOwner(record)) return done;
     const config = clientConfig(refreshed, view);
-    const { differences, localRoutes } = await networks.apply(record.netns, config);
+    const look = await networks.apply(record.netns, config);
+    // Whoever has steered the client has it looked at again.
+    if (look === undefined) return done;
+    const { differences, localRoutes } = look;
     const before = this.#applied.get(id);
     const after = { addedAt: record.addedAt, config, localRoutes };
     this.#applied.set(id, after);

@@ -18,7 +18,7 @@ import {
 } from "@egress-nat/founat";
 import type { Logger } from "@egress-nat/program";
 import type { PodNetworks, PodNetworkWatchOptions } from "../client/networks.ts";
-import { Turns } from "./turns.ts";
+import { Overtaken, Turns } from "./turns.ts";
 
 /** linux/magic.h NSFS_MAGIC: the file is a namespace, not the empty file that it was mounted on. */
 const NSFS_MAGIC = 0x6e736673;
@@ -38,42 +38,52 @@ export class KernelPodNetworks implements PodNetworks {
     this.#logger = logger;
   }
 
-  async setUp(netns: string, config: ClientConfig): Promise<void> {
-    await this.#change(netns, async () => ({ known: await this.#client(netns).setUp(config) }));
+  setUp(netns: string, config: ClientConfig): Promise<unknown> {
+    const setUp = async () => ({ known: await this.#client(netns).setUp(config) });
+    return this.#turns.take(netns, () => this.#change(netns, setUp));
   }
 
-  apply(netns: string, config: ClientConfig): Promise<Repair> {
-    return this.#change(netns, () => this.#client(netns).repair(config));
+  /** Most of its time it looks. */
+  apply(netns: string, config: ClientConfig): Promise<Repair | undefined> {
+    return this.#turns.giveWay(netns, (signal) =>
+      this.#change(netns, () => this.#client(netns).repair(config, signal)),
+    );
   }
 
   async steer(netns: string, config: ClientConfig): Promise<boolean | undefined> {
-    const { isChanged } = await this.#change(netns, async (before) => {
+    const steer = async (before: KnownClient | undefined) => {
       const known = before && (await this.#client(netns).steer(config, before));
       return { known: known ?? before, isChanged: known && known !== before };
-    });
+    };
+    const turn = () => this.#change(netns, steer);
+    // Where nothing is known, only a look leads flows elsewhere.
+    const { isChanged } = await (this.#known.has(netns)
+      ? this.#turns.hurry(netns, turn)
+      : this.#turns.take(netns, turn));
     return isChanged;
   }
 
   keep(netnses: ReadonlySet<string>): void {
     for (const netns of this.#known.keys()) if (!netnses.has(netns)) this.#known.delete(netns);
+    this.#turns.keep(netnses);
   }
 
-  /** What a change that has failed has left nobody knows. One that cannot be planned has changed nothing. */
-  #change<T extends { readonly known: KnownClient | undefined }>(
+  /** What a change that has failed left nobody knows. One that was overtaken, or cannot be planned, has changed nothing. */
+  async #change<T extends { readonly known: KnownClient | undefined }>(
     netns: string,
     change: (before: KnownClient | undefined) => Promise<T>,
   ): Promise<T> {
-    return this.#turns.take(netns, async () => {
-      const before = this.#known.get(netns);
-      try {
-        const result = await change(before);
-        if (result.known !== undefined) this.#known.set(netns, result.known);
-        return result;
-      } catch (err) {
-        if (!(err instanceof FounatError && err.code === "invalid-config")) this.#known.delete(netns);
-        throw err;
-      }
-    });
+    const before = this.#known.get(netns);
+    try {
+      const result = await change(before);
+      if (result.known !== undefined) this.#known.set(netns, result.known);
+      return result;
+    } catch (err) {
+      const isUnchanged =
+        err instanceof Overtaken || (err instanceof FounatError && err.code === "invalid-config");
+      if (!isUnchanged) this.#known.delete(netns);
+      throw err;
+    }
   }
 
   check(netns: string, config: ClientConfig): Promise<readonly string[]> {

@@ -23,6 +23,8 @@ export class FakeNetworks implements PodNetworks {
   readonly #followed = new Map<string, readonly string[]>();
   /** What the next {@link apply} fails with. */
   failure: Error | undefined;
+  /** Whether the next {@link apply} is overtaken. */
+  isOvertaken = false;
   /** All others were forgotten. */
   kept: ReadonlySet<string> = new Set();
   /** Tunnels through which no probe comes back. */
@@ -48,8 +50,12 @@ export class FakeNetworks implements PodNetworks {
     await this.apply(netns, config);
   }
 
-  apply(netns: string, config: ClientConfig): Promise<Look> {
+  apply(netns: string, config: ClientConfig): Promise<Look | undefined> {
     return this.#turns.take(netns, async () => {
+      if (this.isOvertaken) {
+        this.isOvertaken = false;
+        return undefined;
+      }
       await this.#step(netns);
       if (this.failure !== undefined) throw this.failure;
       const before = this.applied.get(netns);

@@ -18,7 +18,7 @@ export class LastingNetworks extends FakeNetworks {
     }
   }
 
-  override async apply(netns: string, config: ClientConfig): Promise<Look> {
+  override async apply(netns: string, config: ClientConfig): Promise<Look | undefined> {
     const repair = await super.apply(netns, config);
     this.#save(netns);
     return repair;

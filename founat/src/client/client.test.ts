@@ -17,3 +17,26 @@ test("while a pod waits for it, a namespace in which commands hang is tried once
   await expect(setUp).rejects.toMatchObject({ code: "kernel-command-killed", retryable: true });
   expect(tries).toBe(1);
 });
+
+test("a repair that only looks yet ends with its signal, and changes nothing", async () => {
+  const here = kernelHere();
+  const ended = new AbortController();
+  let writes = 0;
+  const kernel: Kernel = {
+    ...here,
+    read: async () => {
+      ended.abort(new Error("something else is urgent"));
+      return new Promise(() => undefined);
+    },
+    run: async () => {
+      writes += 1;
+      return [];
+    },
+  };
+  const client = new Client({ kernel, logger: silent });
+  for (let time = 0; time < 2; time += 1) {
+    const repair = client.repair(clientConfig(egress()), ended.signal);
+    await expect(repair).rejects.toThrow("something else is urgent");
+  }
+  expect(writes).toBe(0);
+});

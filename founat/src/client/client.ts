@@ -49,13 +49,17 @@ export class Client {
   /**
    * As {@link apply}, for callers that report what was changed.
    *
-   * @throws FounatError as {@link apply}
+   * @param signal ends it as long as nothing was changed: it looks for most of its time
+   * @throws FounatError as {@link apply}; the reason of the signal
    */
-  async repair(config: ClientConfig): Promise<Repair> {
+  async repair(config: ClientConfig, signal?: AbortSignal): Promise<Repair> {
     const found = new Map<string, Difference>();
+    let hasChanged = false;
     const attempt = async () => {
-      const { differences, steps, ...looked } = await this.#changes(config);
+      const look = () => this.#changes(config);
+      const { differences, steps, ...looked } = await (hasChanged ? look() : abortable(look, signal));
       for (const difference of differences) found.set(difference.text, difference);
+      hasChanged ||= steps.length > 0;
       await this.#kernel.run(steps);
       return looked;
     };
@@ -190,6 +194,15 @@ export class Client {
 /** Each once, in order; those within private or in-cluster ranges take nothing from a gateway. */
 function wideOnes(routes: readonly string[], { clusterRanges }: ClientConfig): string[] {
   return [...new Set(routes)].filter((route) => !isNarrow(route, clusterRanges)).sort();
+}
+
+/** @param look what of it goes on after the signal changes nothing */
+async function abortable<T>(look: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  signal?.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal?.reason);
+  signal?.addEventListener("abort", abort);
+  return await Promise.race([look(), aborted]).finally(() => signal?.removeEventListener("abort", abort));
 }
 
 /** A command that did not hang, but found the kernel otherwise than it was expected to be. */
