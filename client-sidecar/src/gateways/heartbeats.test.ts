@@ -30,8 +30,8 @@ let changes: string[];
 let told: string[];
 let beatsWhenTold: number[];
 let probes: string[];
-/** Probes now, and so far. */
-let [underWay, mostAtATime] = [0, 0];
+/** Probes so far. */
+let mostAtATime: number;
 let beats: number;
 /** Until an answer comes. */
 let delayMs: number;
@@ -57,7 +57,9 @@ beforeEach(async () => {
   stranded = new Set();
   tunnels = () => true;
   [changes, told, beatsWhenTold, probes, asked, beats] = [[], [], [], [], [], 0];
-  [underWay, mostAtATime, delayMs] = [0, 0, 0];
+  [mostAtATime, delayMs] = [0, 0];
+  // Some may end after their test.
+  let underWay = 0;
   ended = new AbortController();
   heartbeats = new Heartbeats({
     gateways: () => gateways,
