@@ -54,12 +54,11 @@ export class Client {
    */
   async repair(config: ClientConfig, signal?: AbortSignal): Promise<Repair> {
     const found = new Map<string, Difference>();
-    let hasChanged = false;
+    let until = signal;
     const attempt = async () => {
-      const look = () => this.#changes(config);
-      const { differences, steps, ...looked } = await (hasChanged ? look() : abortable(look, signal));
+      const { differences, steps, ...looked } = await endedBy(until, () => this.#changes(config));
       for (const difference of differences) found.set(difference.text, difference);
-      hasChanged ||= steps.length > 0;
+      if (steps.length > 0) until = undefined;
       await this.#kernel.run(steps);
       return looked;
     };
@@ -197,12 +196,12 @@ function wideOnes(routes: readonly string[], { clusterRanges }: ClientConfig): s
 }
 
 /** @param look what of it goes on after the signal changes nothing */
-async function abortable<T>(look: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+async function endedBy<T>(signal: AbortSignal | undefined, look: () => Promise<T>): Promise<T> {
   signal?.throwIfAborted();
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(signal?.reason);
-  signal?.addEventListener("abort", abort);
-  return await Promise.race([look(), aborted]).finally(() => signal?.removeEventListener("abort", abort));
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const end = () => reject(signal?.reason);
+  signal?.addEventListener("abort", end);
+  return await Promise.race([look(), ended]).finally(() => signal?.removeEventListener("abort", end));
 }
 
 /** A command that did not hang, but found the kernel otherwise than it was expected to be. */

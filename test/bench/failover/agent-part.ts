@@ -18,42 +18,53 @@ else {
 
 async function measure(count: number, rounds: number, load: string | undefined): Promise<void> {
   const clients = new WatchingClients(count);
-  const deaths: (Death & { felt: Round | undefined })[] = [];
-  const losses: (Steered & { felt: Round | undefined })[] = [];
+  const deaths: Felt<Death>[] = [];
+  const losses: Felt<Steered>[] = [];
   await clients.during(async () => {
     const [first = ""] = clientNames(count);
-    if (load === undefined) await again(async (harm) => [await harm()]);
-    else await Flows.during(first, load, (flows) => again((harm) => feltBy(flows, harm)));
+    if (load === undefined) await again(async (harm) => ({ ...(await harm()), felt: undefined }));
+    else await Flows.during(first, load, (flows) => again((harm, isFelt) => feltBy(flows, harm, isFelt)));
   });
   console.log(JSON.stringify({ deaths, losses, falseAlarms: clients.falseAlarms }));
 
-  async function again(feel: <T>(harm: Harm<T>) => Promise<Felt<T>>): Promise<void> {
+  async function again(feel: Feel): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
-      const [death, deathFelt] = await feel((cut) => clients.die(cut));
-      deaths.push({ ...death, felt: deathFelt });
+      const death = await feel(
+        (cut) => clients.die(cut),
+        ({ reset }) => reset > 0,
+      );
+      deaths.push(death);
       await clients.revive();
-      const [loss, lossFelt] = await feel((cut) => clients.loseUplink(cut));
-      losses.push({ ...loss, felt: lossFelt });
+      const loss = await feel(
+        (cut) => clients.loseUplink(cut),
+        ({ failedConnections }) => failedConnections > 0,
+      );
+      losses.push(loss);
       await clients.regainUplink();
     }
   }
 
-  async function feltBy<T>(flows: Flows, harm: Harm<T>): Promise<Felt<T>> {
-    const felt = await flows.measure(async (mark) => {
+  async function feltBy<T extends Steered>(flows: Flows, harm: Harm<T>, isFelt: IsFelt): Promise<Felt<T>> {
+    const [done, felt] = await flows.measure(async (mark) => {
       const done = await harm(async () => {
         await mark();
         await flows.cut(clients.marksOfVictim);
       });
       await sleep(AFTERMATH_MS);
       return done;
-    });
+    }, isFelt);
     await flows.mend();
-    return felt;
+    return { ...done, felt };
   }
 }
+
+/** With how it was felt by a client that has flows. */
+type Felt<T> = T & { readonly felt: Round | undefined };
 
 /** Does it to a gateway. It is given what else is done at that moment. */
 type Harm<T> = (cut?: () => Promise<void>) => Promise<T>;
 
-/** What it comes to, and how a client with flows has felt it. */
-type Felt<T> = readonly [T, Round?];
+/** Whether that client had flows by the gateway. */
+type IsFelt = (round: Round) => boolean;
+
+type Feel = <T extends Steered>(harm: Harm<T>, isFelt: IsFelt) => Promise<Felt<T>>;

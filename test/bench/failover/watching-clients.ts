@@ -90,15 +90,13 @@ export class WatchingClients {
    *
    * @param cut what else is done at that moment
    */
-  async die(cut: () => Promise<void> = async () => {}): Promise<Death> {
-    await sleep(SETTLE_MS + PERIOD_MS * Math.random());
-    await cut();
-    const killedAt = performance.now();
-    this.#processes.get(this.#victim)?.kill("SIGKILL");
-    await this.#untilVictim((use) => use !== "new");
-    const steeredMs = performance.now() - killedAt;
+  async die(cut?: () => Promise<void>): Promise<Death> {
+    const { harmedAt, steeredMs } = await this.#harm(
+      () => this.#processes.get(this.#victim)?.kill("SIGKILL"),
+      cut,
+    );
     await this.#untilVictim((use) => use === undefined);
-    return { steeredMs, endedMs: performance.now() - killedAt };
+    return { steeredMs, endedMs: performance.now() - harmedAt };
   }
 
   /** Starts it again, and waits until it has new flows of all clients. */
@@ -112,21 +110,31 @@ export class WatchingClients {
    *
    * @param cut what else is done at that moment
    */
-  async loseUplink(cut: () => Promise<void> = async () => {}): Promise<Steered> {
-    await sleep(SETTLE_MS + PERIOD_MS * Math.random());
-    await cut();
-    const lostAt = performance.now();
+  async loseUplink(cut?: () => Promise<void>): Promise<Steered> {
     const [ipv4, ipv6] = behind(this.#victim);
     const chain = `type filter hook output priority 0; ip daddr ${ipv4} drop; ip6 daddr ${ipv6} drop;`;
-    await execa("nft", [`table ${LOST.join(" ")} { chain out { ${chain} }; }`]);
-    await this.#untilVictim((use) => use !== "new");
-    return { steeredMs: performance.now() - lostAt };
+    const table = `table ${LOST.join(" ")} { chain out { ${chain} }; }`;
+    const { steeredMs } = await this.#harm(() => execa("nft", [table]), cut);
+    return { steeredMs };
   }
 
   /** Gives it back, and waits until the gateway has new flows of all clients. */
   async regainUplink(): Promise<void> {
     await execa("nft", ["delete", "table", ...LOST]);
     await this.#untilVictim((use) => use === "new");
+  }
+
+  /** Does harm to a gateway at any moment between two heartbeats, and waits until clients begin no flow with it. */
+  async #harm(
+    harm: () => unknown,
+    cut: () => Promise<void> = async () => {},
+  ): Promise<Steered & { readonly harmedAt: number }> {
+    await sleep(SETTLE_MS + PERIOD_MS * Math.random());
+    await cut();
+    const harmedAt = performance.now();
+    await harm();
+    await this.#untilVictim((use) => use !== "new");
+    return { harmedAt, steeredMs: performance.now() - harmedAt };
   }
 
   #isMissed({ addresses }: Gateway): boolean {
