@@ -36,6 +36,8 @@ export interface InternetAccess {
 /** Where the servers of the internet send back what they get. */
 export const ECHO_PORT = 7;
 
+let countings = 0;
+
 const Datagrams = z.array(z.object({ source: z.string() }));
 
 /** Servers outside that answer with the address they saw, as the tests ask them. */
@@ -79,14 +81,17 @@ export class Internet {
   async packetsFrom(pods: readonly BothFamilies[], task: () => Promise<void>): Promise<number[]> {
     const rules = pods.flatMap(({ ipv4, ipv6 }) => [`ip saddr ${ipv4} counter`, `ip6 saddr ${ipv6} counter`]);
     const chain = `chain arrivals { type filter hook prerouting priority raw; ${rules.join("; ")}; }`;
-    await this.run("nft", `table inet count { ${chain}; }`);
+    // A test that has timed out goes on counting.
+    countings += 1;
+    const table = `count-${process.pid}-${countings}`;
+    await this.run("nft", `table inet ${table} { ${chain}; }`);
     try {
       await task();
-      const counters = (await this.run("nft", "list", "table", "inet", "count")).matchAll(/packets (\d+)/g);
+      const counters = (await this.run("nft", "list", "table", "inet", table)).matchAll(/packets (\d+)/g);
       const counts = [...counters].map(([, count]) => Number(count));
       return pods.map((_, index) => (counts[2 * index] ?? 0) + (counts[2 * index + 1] ?? 0));
     } finally {
-      await this.run("nft", "delete", "table", "inet", "count");
+      await this.run("nft", "delete", "table", "inet", table);
     }
   }
 
