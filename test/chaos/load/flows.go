@@ -15,9 +15,9 @@ const (
 	// Of a busy flow; of many of them less often, because an emulated node could do nothing else.
 	busyEvery = 500 * time.Millisecond
 	// Between two questions of all busy flows to a target.
-	questionEvery = 100 * time.Millisecond
+	questionEvery = 250 * time.Millisecond
 	idleEvery     = 90 * time.Second
-	udpEvery      = 100 * time.Millisecond
+	udpEvery      = 500 * time.Millisecond
 	// How long the last answer of a flow may take.
 	lastPatience = 10 * time.Second
 )

@@ -80,7 +80,7 @@ func load(given options, input io.Reader, output io.Writer) error {
 	return json.NewEncoder(output).Encode(all)
 }
 
-const stallCheck = 10 * time.Millisecond
+const stallCheck = 50 * time.Millisecond
 
 // stallWatch knows for how long the program did not run although it wanted to.
 type stallWatch struct {
