@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { execa } from "execa";
 import { z } from "zod";
 import type { SeenAs } from "../../bed/workload/probe-pod.ts";
@@ -35,8 +36,6 @@ export interface InternetAccess {
 
 /** Where the servers of the internet send back what they get. */
 export const ECHO_PORT = 7;
-
-let countings = 0;
 
 const Datagrams = z.array(z.object({ source: z.string() }));
 
@@ -82,8 +81,7 @@ export class Internet {
     const rules = pods.flatMap(({ ipv4, ipv6 }) => [`ip saddr ${ipv4} counter`, `ip6 saddr ${ipv6} counter`]);
     const chain = `chain arrivals { type filter hook prerouting priority raw; ${rules.join("; ")}; }`;
     // A test that has timed out goes on counting.
-    countings += 1;
-    const table = `count-${process.pid}-${countings}`;
+    const table = `count-${randomUUID()}`;
     await this.run("nft", `table inet ${table} { ${chain}; }`);
     try {
       await task();
