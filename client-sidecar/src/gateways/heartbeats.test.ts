@@ -30,7 +30,8 @@ let changes: string[];
 let told: string[];
 let beatsWhenTold: number[];
 let probes: string[];
-/** Probes so far. */
+/** Of each probe, how many beats there had been. */
+let beatsWhenProbed: number[];
 let mostAtATime: number;
 let beats: number;
 /** Until an answer comes. */
@@ -56,8 +57,8 @@ beforeEach(async () => {
   down = { programs: new Set(), kernels: new Set() };
   stranded = new Set();
   tunnels = () => true;
-  [changes, told, beatsWhenTold, probes, asked, beats] = [[], [], [], [], [], 0];
-  [mostAtATime, delayMs] = [0, 0];
+  [changes, told, beatsWhenTold, probes, beatsWhenProbed, asked] = [[], [], [], [], [], []];
+  [beats, mostAtATime, delayMs] = [0, 0, 0];
   // Some may end after their test.
   let underWay = 0;
   ended = new AbortController();
@@ -74,6 +75,7 @@ beforeEach(async () => {
     },
     probe: async (_, address) => {
       probes.push(address);
+      beatsWhenProbed.push(beats);
       underWay += 1;
       mostAtATime = Math.max(mostAtATime, underWay);
       await new Promise((resolve) => setImmediate(resolve));
@@ -156,6 +158,13 @@ describe("a gateway whose program has ended", () => {
     await expect.poll(() => pulsesOf(one)[0]).toBe("dead");
     down.programs.clear();
     await expect.poll(() => pulsesOf(one)[0]).toBe("alive");
+  });
+
+  test("is probed again as soon as a probe had no answer, and not with the next round", async () => {
+    down = { programs: new Set(["one"]), kernels: new Set(["one"]) };
+    await expect.poll(() => probes.length).toBeGreaterThan(1);
+    const [first, second] = beatsWhenProbed;
+    expect(second).toBe(first);
   });
 });
 

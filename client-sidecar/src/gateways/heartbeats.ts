@@ -124,7 +124,7 @@ export class Heartbeats {
     const isDeaf = isLate && [...answers.values()].every((answer) => answer === undefined);
     this.#stalls = isDeaf ? this.#stalls + 1 : 0;
     if (!isDeaf || this.#stalls > MOST_STALLS) this.#learn(gateways, answers);
-    this.#probeSome(gateways);
+    this.#probeSome();
     this.#tell();
   }
 
@@ -169,8 +169,8 @@ export class Heartbeats {
   }
 
   /** Those come first that one more silence decides about, and of the others those that have waited longest. */
-  #probeSome(gateways: readonly WatchedGateway[]): void {
-    const due = gateways.flatMap(({ egress, addresses }) =>
+  #probeSome(): void {
+    const due = this.#watched.flatMap(({ egress, addresses }) =>
       addresses.filter((each) => this.#isDue(each, addresses)).map((address) => [address, egress] as const),
     );
     const underWay = [...this.#probedAtMs.values()].filter((atMs) => atMs === Infinity).length;
@@ -198,9 +198,11 @@ export class Heartbeats {
     this.#probedAtMs.set(address, Infinity);
     const answered = await this.#options.probe(egress, address).catch(() => undefined);
     this.#probedAtMs.set(address, this.#clock.now());
-    const heard = this.#heard.get(address);
-    if (heard === undefined) return;
-    this.#heard.set(address, afterProbe(heard, answered));
+    const before = this.#heard.get(address);
+    if (before === undefined) return;
+    const heard = afterProbe(before, answered);
+    this.#heard.set(address, heard);
+    if (isInDoubt(heard)) this.#probeSome();
     this.#tell();
   }
 
