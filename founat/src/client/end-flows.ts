@@ -16,10 +16,23 @@ const SOCKETS_AT_ONCE = 300;
 const PROGRAM = String.raw`
 use strict;
 use warnings;
+# A number, because & of two strings is one of their bytes.
+my ($mask, %wanted);
+BEGIN { ($mask, %wanted) = (shift(@ARGV) + 0, map { $_ => 1 } @ARGV) }
+
+# What does not fit into one read is no answer: flows that end between two reads would hide others.
+sub has_none {
+  open my $file, '<', '/proc/self/net/nf_conntrack' or return;
+  defined sysread $file, my $flows, 1 << 16 or return;
+  my $more = sysread $file, my $rest, 1;
+  return if !defined $more || $more > 0;
+  return !grep { $wanted{$_ & $mask} } $flows =~ / mark=(\d+)/g;
+}
+
+# Before the rest is compiled, which takes longer.
+BEGIN { exit if has_none() }
 ${CONNTRACK}
 use constant SOCK_DGRAM => 2;
-# A number, because & of two strings is one of their bytes.
-my ($mask, %wanted) = (shift() + 0, map { $_ => 1 } @ARGV);
 
 sub address {
   my ($bytes) = @_;
@@ -46,16 +59,6 @@ sub connection {
   return { isOwn => scalar is_own($source), socket => $socket };
 }
 
-# What does not fit into one read is no answer: flows that end between two reads would hide others.
-sub has_none {
-  open my $file, '<', '/proc/self/net/nf_conntrack' or return;
-  defined sysread $file, my $flows, 1 << 16 or return;
-  my $more = sysread $file, my $rest, 1;
-  return if !defined $more || $more > 0;
-  return !grep { $wanted{$_ & $mask} } $flows =~ / mark=(\d+)/g;
-}
-
-exit if has_none();
 open STDOUT, '>', '/dev/null';
 open STDERR, '>', '/dev/null';
 socket my $socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";

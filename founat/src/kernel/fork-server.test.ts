@@ -77,6 +77,18 @@ describe.runIf(mayEnterNetns)("in a network namespace", () => {
     });
   });
 
+  test.each([
+    ["prints", "print join('|', @ARGV), <STDIN>; warn 'why'; exit 3"],
+    ["dies", "use strict; use warnings; my $none; print 'x' . $none;\ndie 'here'"],
+    ["dies while it is compiled", "BEGIN { print 'begun'; die 'early' }"],
+    ["ends before it is compiled", "BEGIN { exit 4 } sub start { "],
+    ["starts another", "system 'sh', '-c', 'echo $0; readlink /proc/self/ns/net | wc -l'; print $? >> 8"],
+  ])("a program in Perl that %s does what it does by itself", async (_, program) => {
+    const args = ["-e", program, "--", "a b", "$HOME", ""];
+    const { status, stdout, stderr } = spawnSync("perl", args, { input: "given", encoding: "utf8" });
+    expect(await forkServer.run(netns, "perl", args, "given")).toEqual({ exitCode: status, stdout, stderr });
+  });
+
   test("one that prints nothing for too long is ended with all that it has started, and that is told", async () => {
     const folder = await mkdtemp(join(tmpdir(), "founat-fork-server-"));
     const impatient = new ForkServer({ silenceMs: 500 });
