@@ -70,6 +70,13 @@ test("a spare gateway takes new flows while the one that is to take them has no 
   expect(words(known(A), C, spare(B), existing(A))).toBeUndefined();
 });
 
+test("where flows go that have begun is not written again: their gateways are the same", () => {
+  const [step] = known(A, spare(B)).steering(use(B, existing(A)))?.steps ?? [];
+  if (step === undefined || !("file" in step)) return expect.fail();
+  const flushed = Array.from(`${step.input}`.matchAll(/^flush map inet \w+ (\w+)$/gm), ([, map]) => map);
+  expect(flushed).toEqual(["choices", "choices_ahead", "choices_late"]);
+});
+
 test.each<[string, Partial<ClientEgress>]>([
   ["destinations", { destinations: ["192.0.2.0/24"] }],
   ["exclusions", { excluded: ["192.0.2.0/24"] }],

@@ -49,5 +49,7 @@ export function fwmark({ value, mask }: Mark): string {
 }
 
 function bitsOf(mask: number): number[] {
-  return Array.from({ length: 32 }, (_, index) => 2 ** index).filter((bit) => (mask & bit) !== 0);
+  const bits: number[] = [];
+  for (let bit = 1; bit <= 0xffffffff; bit *= 2) if ((mask & bit) !== 0) bits.push(bit);
+  return bits;
 }

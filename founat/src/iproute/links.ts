@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Family } from "@egress-nat/addresses";
+import { remembering, shortDigest } from "../digest.ts";
 import { canonicalAddress } from "../routing/cidr.ts";
 import type { FouPortState, LinkState, NetworkState } from "./state.ts";
 
@@ -58,8 +58,10 @@ const DUMMY_ADDRESS = "192.0.0.8";
 export function linkName({ family, sourcePortAuto, remote, receiving }: TunnelLinkKey): string {
   const name = `${receiving ? "egress" : "fou"}${family === "ipv4" ? "4" : "6"}${sourcePortAuto ? "a" : ""}`;
   if (remote === undefined) return name;
-  return `${name}_${createHash("sha256").update(canonicalAddress(remote)).digest("hex").slice(0, 8)}`;
+  return `${name}_${digestOf(remote)}`;
 }
+
+const digestOf = remembering((address) => shortDigest(canonicalAddress(address)));
 
 /**
  * The group of a link: what rules of nft know it by, at a fraction of the cost of a name, and before it is there. Links

@@ -1,9 +1,10 @@
 /** How the guard keeps each flow with the gateway that it began with, as chains and maps of nft. */
 
-import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { FAMILIES } from "@egress-nat/addresses";
 import type { Pin } from "../../client/mark.ts";
 import type { Ways } from "../../client/policy.ts";
+import { shortDigest } from "../../digest.ts";
 import { hex } from "../spelling.ts";
 import { chains, type NftSet, type NftTable, renderTable } from "./table.ts";
 
@@ -49,8 +50,7 @@ function begin(pins: readonly Pin[]): string {
 
 /** Named for its gateways: Egresses have no names that nft would take. */
 function spreadName(pins: readonly Pin[]): string {
-  const numbers = pins.map(({ number }) => number).join();
-  return `spread_${createHash("sha256").update(numbers).digest("hex").slice(0, 8)}`;
+  return `spread_${shortDigest(pins.map(({ number }) => number).join())}`;
 }
 
 /**
@@ -110,16 +110,21 @@ export function steeringScript(
   current: Ways,
   former: Ways,
 ): string {
-  const [sets, shared] = [verdicts(current), chains(spreads(current))];
-  const named = new Set(shared.map(({ name }) => name));
-  const gone = chains(spreads(former)).filter(({ name }) => !named.has(name));
+  const sets = notAmong(verdicts(former), verdicts(current));
+  const [before, after] = [chains(spreads(former)), chains(spreads(current))];
+  const [gone, added] = [notAmong(after, before), notAmong(before, after)];
   return [
     ...sets.map(({ kind, name }) => `flush ${kind} inet ${table.name} ${name}`),
     ...gone.map(({ name }) => `delete chain inet ${table.name} ${name}`),
-    ...shared.flatMap(({ name }) => [
+    ...added.flatMap(({ name }) => [
       `add chain inet ${table.name} ${name}`,
       `flush chain inet ${table.name} ${name}`,
     ]),
-    renderTable({ ...table, sets, chains: shared }),
+    renderTable({ ...table, sets, chains: added }),
   ].join("\n");
+}
+
+function notAmong<T extends { readonly name: string }>(others: readonly T[], these: readonly T[]): T[] {
+  const byName = new Map(others.map((other) => [other.name, other]));
+  return these.filter((each) => !isDeepStrictEqual(each, byName.get(each.name)));
 }
