@@ -16,7 +16,7 @@ export const second: ClientGateway = ADDRESSES.stranger ?? {};
 export const service: ClientGateway = ADDRESSES.service ?? {};
 export const leaving = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "existing" });
 
-export const LIVE = { times: 20, pause: 0.1, timeout: 5, lasts: "/tmp/live-flows" };
+export const LIVE = { times: 20, pause: 0.1, timeout: 5, lasts: "/run/live-flows" };
 
 /** Makes the topology for the tests of a file. */
 export function useTwoGateways(): {
