@@ -159,7 +159,7 @@ describe("a list of gateways", () => {
     const [one, other] = policy.pins;
     expect(one?.mark.value).not.toBe(other?.mark.value);
     expect(policy.choices).toEqual(
-      ["fou4_cdf04098", "fou4_77b09cc9"].map((link) => ({ link, pins: [one, other] })),
+      ["fou4_77b09cc9", "fou4_cdf04098"].map((link) => ({ link, pins: [one, other] })),
     );
   });
 

@@ -126,7 +126,7 @@ function waysOf(
       ? []
       : tunnelsOf(family, carriers).map((key) => tunnelLink(key, port, facts.uplink, local)),
   );
-  // By number: what is made of them is the same in whatever order gateways are named.
+  // What is made of them is the same in whatever order gateways are named.
   const pins = pinsOf(links, facts.pins, replies.mask).toSorted((one, other) => one.number - other.number);
   const among = routed.map(({ family, carriers }) => ({ family, ...choicesAmong(family, carriers, pins) }));
   const lateOf = (family: Family) => among.find((each) => each.family === family)?.late ?? [];

@@ -83,7 +83,8 @@ export function choicesAmong(
   for (const claim of claims) if (!choices.has(claim.link)) choices.set(claim.link, claim);
   const [first = [], ...others] = each.map(({ chosen }) => chosen);
   const isCommon = others.every((chosen) => isDeepStrictEqual(chosen, first));
-  return { choices: [...choices.values()], late: isCommon ? first : [] };
+  const inOrder = [...choices.values()].toSorted((one, other) => (one.link < other.link ? -1 : 1));
+  return { choices: inOrder, late: isCommon ? first : [] };
 }
 
 /** Who carries what of one family. */

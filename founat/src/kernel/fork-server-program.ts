@@ -5,10 +5,24 @@
  * Arguments: numbers of setns(2), memfd_create(2), clock_gettime(2) and prctl(2); for how many seconds a command may print
  * nothing, what is told of one that was killed after them, and of one that has printed too much. Takes requests: a line
  * `NUMBER BYTES_OF_WORDS BYTES_OF_INPUT`, then the words with a zero byte between them, which are the file of a network
- * namespace and a command, then the input. Answers with a line `NUMBER EXIT_CODE BYTES_OF_STDOUT BYTES_OF_STDERR`, then
- * these; the exit code is `-` where there is none. When its standard input ends, it does when all commands have.
+ * namespace and a command, then the input. `perl -e PROGRAM -- …` runs in the copy of this program, without another Perl.
+ * Answers with a line `NUMBER EXIT_CODE BYTES_OF_STDOUT BYTES_OF_STDERR`, then these; the exit code is `-` where there is
+ * none. When its standard input ends, it does when all commands have.
  */
 export const FORK_SERVER_PROGRAM = String.raw`
+# Runs a program as another Perl would, which would have to load what this one has. Before all else, so that the program
+# sees none of it.
+sub run_here {
+  (my $program, @ARGV) = @_;
+  $! = 0;
+  # A loop of its own: what leaves one without having any is not to go on with that of the server.
+  { eval qq(package Program;\n#line 1 "-e"\n$program) }
+  exit if !$@;
+  my $code = $! + 0 || $? >> 8 || 255;
+  print STDERR $@;
+  exit $code;
+}
+
 use strict;
 use warnings;
 use constant { CLONE_NEWNET => 0x40000000, MFD_CLOEXEC => 1, CLOCK_MONOTONIC => 1, PR_SET_PDEATHSIG => 1 };
@@ -54,14 +68,6 @@ sub content {
   my $content = '';
   while (sysread $file, $content, 1 << 20, length $content) { }
   return $content;
-}
-
-# A program in Perl, as perl itself would: this one is there already, with all that such programs load.
-sub run_here {
-  (my $program, @ARGV) = @_;
-  eval qq(package Program;\n#line 1 "-e"\n$program);
-  print STDERR $@ and exit 255 if $@;
-  exit;
 }
 
 sub start {

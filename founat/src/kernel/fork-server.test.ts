@@ -81,6 +81,12 @@ describe.runIf(mayEnterNetns)("in a network namespace", () => {
     ["prints", "print join('|', @ARGV), <STDIN>; warn 'why'; exit 3"],
     ["dies", "use strict; use warnings; my $none; print 'x' . $none;\ndie 'here'"],
     ["dies while it is compiled", "BEGIN { print 'begun'; die 'early' }"],
+    ["dies of what the kernel says", "open my $file, '<', '/no such place' or die $!"],
+    ["dies of what another says", "system 'sh', '-c', 'exit 5'; $! = 0; die"],
+    [
+      "asks for no strictness, and sees nothing of others",
+      "$one = 1; print $one, $silence_s // 'none', undef . ''",
+    ],
     ["ends before it is compiled", "BEGIN { exit 4 } sub start { "],
     ["starts another", "system 'sh', '-c', 'echo $0; readlink /proc/self/ns/net | wc -l'; print $? >> 8"],
   ])("a program in Perl that %s does what it does by itself", async (_, program) => {

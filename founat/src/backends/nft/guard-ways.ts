@@ -103,7 +103,7 @@ function spreads({ choices }: Ways): string {
  * One transaction that gives flows other ways, and leaves all else of the guard as it is. It fails where a gateway's
  * chains are not there.
  *
- * @param former the ways that they have
+ * @param former the ways that they have: what of these stays is not written
  */
 export function steeringScript(
   table: Pick<NftTable, "name" | "comment">,

@@ -1,4 +1,4 @@
-import { shortDigest } from "../../digest.ts";
+import { createHash } from "node:crypto";
 import type { Command } from "../../kernel/step.ts";
 
 /** One rule: its text in nft's language, and a comment that says what it is for. */
@@ -102,7 +102,7 @@ export function renderTable(table: NftTable): string {
  * spelling than it reads, and in another one in each version, but it keeps comments as they are.
  */
 export function kernelComment({ text, comment }: NftRule): string {
-  return `${comment} ~${shortDigest(text).slice(0, 6)}`;
+  return `${comment} ~${createHash("sha256").update(text).digest("hex").slice(0, 6)}`;
 }
 
 function renderSet(set: NftSet): string[] {
