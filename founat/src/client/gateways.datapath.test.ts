@@ -1,5 +1,6 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Step } from "../kernel/step.ts";
 import { clientConfig, egress, silent } from "../testing/configs.ts";
 import { Interrupted, interruptedKernel } from "../testing/interrupted.ts";
 import {
@@ -290,18 +291,28 @@ describe("connections of containers, when their gateway is gone", () => {
   });
 });
 
+/** A client that is led elsewhere, and none of its flows is ended. */
+const ledOnly = (() => {
+  const kernel = kernelOf("client");
+  const isLeading = (step: Step) => !("file" in step && step.file === "perl");
+  const run = (steps: readonly Step[]) => kernel.run(steps.filter(isLeading));
+  return new Client({ kernel: { ...kernel, run }, logger: silent });
+})();
+
 test.each([
-  ["a container", "neighbour"],
-  ["the pod itself", "client"],
+  ["a container", "neighbour", client],
+  ["the pod itself", "client", client],
+  ["a container whose flows are still to be ended", "neighbour", ledOnly],
+  ["the pod itself whose flows are still to be ended", "client", ledOnly],
 ] as const)(
   "connections of %s are made with another gateway where nobody has answered yet",
-  async (_, name) => {
+  async (_, name, steered) => {
     await dropping(`ip saddr ${addressOf("gateway", "ipv4")} tcp flags syn`, async () => {
       const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
       const talk = ask(name, "tcp", addressOf("internet", "ipv4"), { timeout: 20 });
       const states = () => inside("client", "conntrack -L -p tcp 2>/dev/null");
       await expect.poll(states, { timeout: 20_000 }).toMatch(/ SYN_SENT /);
-      await client.steer(configured(second), known);
+      await steered.steer(configured(second), known);
       expect(whose("ipv4", await talk)).toBe("second");
     });
   },

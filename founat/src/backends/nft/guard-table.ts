@@ -87,6 +87,7 @@ function intoTunnels({ oneWay, replies: { mask } }: ClientPolicy): string {
   const mark = `ct mark & ${hex(mask)}`;
   // With one way only, a link that is not the flow's own leads to no gateway.
   const elsewhere = oneWay ? "" : `${mark} vmap @kept`;
+  const clearPin = `ct mark set ct mark and ${hex(~mask >>> 0)}`;
   return `
     # Where the routes lead into a tunnel, or a socket is bound to one.
     chain tunnel_output {
@@ -99,7 +100,7 @@ function intoTunnels({ oneWay, replies: { mask } }: ClientPolicy): string {
       # from an address of somebody else, who would get the error and what it quotes
       ${mark} != 0x0 fib saddr type != local ${counted("rejected")} drop
       # of a gateway that is gone
-      ${mark} != 0x0 goto over
+      ${mark} != 0x0 jump over
       # probes, each through the tunnel that it is for
       ${perFamily((ip, _, family) => `oifgroup ${LINK_GROUP.peer} ${ip} daddr ${PROBE_PREFIXES[family]} accept`)}
       # a flow begins
@@ -112,10 +113,12 @@ function intoTunnels({ oneWay, replies: { mask } }: ClientPolicy): string {
     # A connection has an end that it cannot do without, and a program is told of it. Anything else is told as well, and
     # begins anew by its next packet.
     chain over {
+      # a connection that nobody has answered yet: it begins anew at once
+      meta l4proto tcp ct state new ${clearPin} return
       # a connection
       meta l4proto tcp ${counted("rejected")} reject with tcp reset
       # anything else
-      ct mark set ct mark and ${hex(~mask >>> 0)} ${counted("rejected")} reject with icmpx type host-unreachable
+      ${clearPin} ${counted("rejected")} reject with icmpx type host-unreachable
     }
   `;
 }
@@ -249,7 +252,7 @@ function arrivals({ uplink, port, replies: { mask, value } }: ClientPolicy): str
       # to the gateway that the flow began with
       ${mark} vmap @kept
       # of a gateway that is gone
-      ${mark} != 0x0 goto over
+      ${mark} != 0x0 jump over
       # a flow begins, or has begun before there were marks
       ${perFamily((ip, v) => `${ip} daddr @guarded${v} fib daddr . mark oifname vmap @choices_ahead`)}
     }
