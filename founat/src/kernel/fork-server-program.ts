@@ -76,12 +76,14 @@ sub start {
   my %command = (number => $number, heard_at => now(), printed => 0);
   @command{'stdin', 'stdout', 'stderr'} = eval { memory_file('stdin', $input), map { memory_file($_, '') } 'stdout', 'stderr' }
     or return answer(\%command, '-', '', $@);
+  my $server = $$;
   my $pid = fork // return answer(\%command, '-', '', "fork: $!\n");
   if ($pid) { $running{$pid} = \%command; return }
   # In a process group of its own: a shell that is killed alone leaves behind the command that it waits for.
   setpgrp;
-  # Nobody would end it who is not heard of any more.
+  # Nobody would end it who is not heard of any more. The server may have ended before this was asked for (prctl(2)).
   syscall $prctl, PR_SET_PDEATHSIG, SIGTERM;
+  exit 1 if getppid != $server;
   @SIG{'CHLD', 'XFSZ'} = ('DEFAULT', 'DEFAULT');
   open STDIN, '<&', $command{stdin} and open STDERR, '>&', $command{stderr} and open STDOUT, '>&', $command{stdout} or exit 1;
   open $namespace, '<', $netns and syscall($setns, fileno $namespace, CLONE_NEWNET) == 0 or die "cannot enter $netns: $!\n";
