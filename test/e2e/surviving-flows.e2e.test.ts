@@ -35,12 +35,7 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
 
   test("stay when the Egress comes to have them picked by it", async () => {
     await change({ gatewaySelection: "Agent" });
-    const gateways = await gatewaysOf(PICKED);
-    await waitUntil(async () => (await ownGateway(gateways)) !== undefined, {
-      what: "both families of keeper's new flows to use one gateway",
-      timeoutMs: 30_000,
-      intervalMs: 500,
-    });
+    await gatewayOfNewFlows(await gatewaysOf(PICKED));
     await transfers.goOn();
   });
 
@@ -60,23 +55,22 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
 
   test("stay with a gateway whose program stands still, while new ones go to the other, and come back", async () => {
     const gateways = await gatewaysOf(PICKED);
-    const own = await ownGateway(gateways);
+    const own = await gatewayOfNewFlows(gateways);
     await transfers.stop();
     transfers = await Transfers.start(internet, [keeper]);
-    await whilePaused(PICKED.namespace, own?.name ?? "", async () => {
-      await newFlowsOf(gateways, ({ name }) => name !== own?.name);
+    await whilePaused(PICKED.namespace, own.name, async () => {
+      await gatewayOfNewFlows(gateways, ({ name }) => name !== own.name);
       await transfers.goOn();
     });
-    await newFlowsOf(gateways, ({ name }) => name === own?.name);
+    await gatewayOfNewFlows(gateways, ({ name }) => name === own.name);
     await transfers.goOn();
   });
 
   test("begin elsewhere over IPv6 while their node reaches theirs over IPv4 only, and come back", async () => {
     const gateways = await gatewaysOf(PICKED);
-    const own = await ownGateway(gateways);
-    const other = gateways.find(({ name }) => name !== own?.name);
-    if (own === undefined || other === undefined)
-      return expect.fail("keeper has no gateway, or no other one");
+    const own = await gatewayOfNewFlows(gateways);
+    const other = gateways.find(({ name }) => name !== own.name);
+    if (other === undefined) return expect.fail("there is no other gateway");
     await transfers.stop();
     await whileLost([own.ipv6], async () => {
       const wanted = [own.ipv4, other.ipv6];
@@ -87,15 +81,14 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
       });
       await expect.poll(() => statusOf(own), TOLD).toMatchObject({ state: "Suspect" });
     });
-    await newFlowsOf(gateways, ({ name }) => name === own.name);
+    await gatewayOfNewFlows(gateways, ({ name }) => name === own.name);
     transfers = await Transfers.start(internet, [keeper]);
   });
 
   test("stay with one that has lost its way out, while new ones go to the other, and come back", async () => {
     const { ipv4, ipv6 } = internet.wide;
     const gateways = await gatewaysOf(PICKED);
-    const own = await ownGateway(gateways);
-    if (own === undefined) return expect.fail("keeper has no gateway");
+    const own = await gatewayOfNewFlows(gateways);
     const node = await nodeOf(own);
     await change({ uplinkProbe: { targets: [ipv4, ipv6] } });
     const lost = [
@@ -103,26 +96,25 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
       `ip6 saddr ${own.ipv6} ip6 daddr ${ipv6} icmpv6 type echo-request`,
     ];
     await whileDropping(node, ["forward"], lost, async () => {
-      await newFlowsOf(gateways, ({ name }) => name !== own.name);
+      await gatewayOfNewFlows(gateways, ({ name }) => name !== own.name);
       await transfers.goOn();
       const reason = expect.stringMatching(/^uplink: no answer from/);
       await expect.poll(() => statusOf(own), TOLD).toMatchObject({ state: "Down", reason });
     });
-    await newFlowsOf(gateways, ({ name }) => name === own.name);
+    await gatewayOfNewFlows(gateways, ({ name }) => name === own.name);
     await transfers.goOn();
   });
 
   test("are reset where their node reaches their gateway no more, and the status says so", async () => {
     const gateways = await gatewaysOf(PICKED);
-    const own = await ownGateway(gateways);
-    if (own === undefined) return expect.fail("keeper has no gateway");
+    const own = await gatewayOfNewFlows(gateways);
     await whileLost(addressesOf(own), async () => {
-      await newFlowsOf(gateways, ({ name }) => name !== own.name);
+      await gatewayOfNewFlows(gateways, ({ name }) => name !== own.name);
       await transfers.break();
       const dead = { state: "Down", reason: "no answer through the tunnel", reportedBy: keeper.node };
       await expect.poll(() => statusOf(own), TOLD).toMatchObject(dead);
     });
-    await newFlowsOf(gateways, ({ name }) => name === own.name);
+    await gatewayOfNewFlows(gateways, ({ name }) => name === own.name);
     await expect.poll(() => statusOf(own), TOLD).toMatchObject({ state: "Ready" });
     await transfers.stop();
     transfers = await Transfers.start(internet, [keeper]);
@@ -130,10 +122,10 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
 
   test("stay with a gateway that is deleted, and new ones all go elsewhere", async () => {
     const gateways = await gatewaysOf(PICKED);
-    const own = await ownGateway(gateways);
-    await kubectl.run(["delete", "pod", own?.name ?? "", "-n", PICKED.namespace, "--wait=false"]);
-    const others = async () => (await gatewaysOf(PICKED)).filter(({ name }) => name !== own?.name);
-    await newFlowsOf(await others(), () => true);
+    const own = await gatewayOfNewFlows(gateways);
+    await kubectl.run(["delete", "pod", own.name, "-n", PICKED.namespace, "--wait=false"]);
+    const others = async () => (await gatewaysOf(PICKED)).filter(({ name }) => name !== own.name);
+    await gatewayOfNewFlows(await others());
     await transfers.goOn();
     expect(addressesOf(...(await others()))).toEqual(expect.arrayContaining(await seen()));
     await transfers.stop();
@@ -203,22 +195,18 @@ describeOnline("the flows of a client whose gateways the agent picks", (internet
     return (await keeper.seenBy(outside)).flatMap(({ tcp, udp }) => [tcp, udp]);
   }
 
-  /** The gateway that new flows of both families and protocols use; undefined where they use several. */
-  async function ownGateway(gateways: readonly PlacedPod[]): Promise<PlacedPod | undefined> {
-    const used = await seen();
-    return gateways.find((gateway) => used.every((address) => addressesOf(gateway).includes(address)));
-  }
-
-  async function newFlowsOf(
+  /** Waits until new flows of both families and protocols use one gateway, and a wanted one. */
+  function gatewayOfNewFlows(
     gateways: readonly PlacedPod[],
-    isWanted: (gateway: PlacedPod) => boolean,
-  ): Promise<void> {
-    const isSo = async () => {
-      const own = await ownGateway(gateways);
-      return own !== undefined && isWanted(own);
+    isWanted: (gateway: PlacedPod) => boolean = () => true,
+  ): Promise<PlacedPod> {
+    const wanted = gateways.filter(isWanted);
+    const used = async () => {
+      const addresses = await seen();
+      return wanted.find((gateway) => addresses.every((address) => addressesOf(gateway).includes(address)));
     };
-    await waitUntil(isSo, {
-      what: "new flows of keeper to use another gateway",
+    return waitUntil(used, {
+      what: "new flows of keeper to use one gateway",
       timeoutMs: 30_000,
       intervalMs: 500,
     });
