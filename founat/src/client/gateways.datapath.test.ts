@@ -299,20 +299,23 @@ const ledOnly = (() => {
   return new Client({ kernel: { ...kernel, run }, logger: silent });
 })();
 
+const kept = leaving(first);
 test.each([
-  ["a container", "neighbour", client],
-  ["the pod itself", "client", client],
-  ["a container whose flows are still to be ended", "neighbour", ledOnly],
-  ["the pod itself whose flows are still to be ended", "client", ledOnly],
+  ["a container whose gateway is gone", "neighbour", client, []],
+  ["the pod itself whose gateway is gone", "client", client, []],
+  ["a container whose flows are still to be ended", "neighbour", ledOnly, []],
+  ["the pod itself whose flows are still to be ended", "client", ledOnly, []],
+  ["a container whose gateway keeps the flows that it has", "neighbour", client, [kept]],
+  ["the pod itself whose gateway keeps the flows that it has", "client", client, [kept]],
 ] as const)(
   "connections of %s are made with another gateway where nobody has answered yet",
-  async (_, name, steered) => {
+  async (_, name, steered, others) => {
     await dropping(`ip saddr ${addressOf("gateway", "ipv4")} tcp flags syn`, async () => {
       const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
       const talk = ask(name, "tcp", addressOf("internet", "ipv4"), { timeout: 20 });
       const states = () => inside("client", "conntrack -L -p tcp 2>/dev/null");
       await expect.poll(states, { timeout: 20_000 }).toMatch(/ SYN_SENT /);
-      await steered.steer(configured(second), known);
+      await steered.steer(configured(second, ...others), known);
       expect(whose("ipv4", await talk)).toBe("second");
     });
   },

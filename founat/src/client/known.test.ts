@@ -70,11 +70,11 @@ test("a spare gateway takes new flows while the one that is to take them has no 
   expect(words(known(A), C, spare(B), existing(A))).toBeUndefined();
 });
 
-test("where flows go that have begun is not written again: their gateways are the same", () => {
+test("where flows that have begun are led to is not written again: their gateways are the same", () => {
   const [step] = known(A, spare(B)).steering(use(B, existing(A)))?.steps ?? [];
   if (step === undefined || !("file" in step)) return expect.fail();
-  const flushed = Array.from(`${step.input}`.matchAll(/^flush map inet \w+ (\w+)$/gm), ([, map]) => map);
-  expect(flushed).toEqual(["choices", "choices_ahead", "choices_late"]);
+  const flushed = Array.from(`${step.input}`.matchAll(/^flush \w+ inet \w+ (\w+)$/gm), ([, name]) => name);
+  expect(flushed).toEqual(["picked", "pinned", "choices", "choices_ahead", "choices_late"]);
 });
 
 test.each<[string, Partial<ClientEgress>]>([

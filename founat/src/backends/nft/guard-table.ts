@@ -4,7 +4,7 @@ import { type ClientPolicy, REFUSAL_REASONS, type RefusalReason } from "../../cl
 import { LINK_GROUP } from "../../iproute/links.ts";
 import { PROBE_PREFIXES } from "../../routing/probe-addresses.ts";
 import { hex, VERSION } from "../spelling.ts";
-import { verdicts, ways } from "./guard-ways.ts";
+import { waySets, ways } from "./guard-ways.ts";
 import { perFamily } from "./per-family.ts";
 import { chains, type NftSet, type NftTable } from "./table.ts";
 
@@ -23,7 +23,7 @@ export const GUARD: Pick<NftTable, "name" | "comment"> = {
 export function guardTable(policy: ClientPolicy): NftTable {
   return {
     ...GUARD,
-    sets: [...FAMILIES.flatMap((family) => sets(family, policy)), ...verdicts(policy)],
+    sets: [...FAMILIES.flatMap((family) => sets(family, policy)), ...waySets(policy)],
     counters: REFUSAL_REASONS,
     chains: chains(
       [
@@ -87,7 +87,6 @@ function intoTunnels({ oneWay, replies: { mask } }: ClientPolicy): string {
   const mark = `ct mark & ${hex(mask)}`;
   // With one way only, a link that is not the flow's own leads to no gateway.
   const elsewhere = oneWay ? "" : `${mark} vmap @kept`;
-  const clearPin = `ct mark set ct mark and ${hex(~mask >>> 0)}`;
   return `
     # Where the routes lead into a tunnel, or a socket is bound to one.
     chain tunnel_output {
@@ -95,12 +94,13 @@ function intoTunnels({ oneWay, replies: { mask } }: ClientPolicy): string {
       ct status dnat fib daddr type local goto loopback
       # replies of this host
       ct direction reply jump bypass
+      ${unanswered(mask)}
       # to the gateway that the flow began with
       ${elsewhere}
       # from an address of somebody else, who would get the error and what it quotes
       ${mark} != 0x0 fib saddr type != local ${counted("rejected")} drop
       # of a gateway that is gone
-      ${mark} != 0x0 jump over
+      ${mark} != 0x0 goto over
       # probes, each through the tunnel that it is for
       ${perFamily((ip, _, family) => `oifgroup ${LINK_GROUP.peer} ${ip} daddr ${PROBE_PREFIXES[family]} accept`)}
       # a flow begins
@@ -113,14 +113,24 @@ function intoTunnels({ oneWay, replies: { mask } }: ClientPolicy): string {
     # A connection has an end that it cannot do without, and a program is told of it. Anything else is told as well, and
     # begins anew by its next packet.
     chain over {
-      # a connection that nobody has answered yet: it begins anew at once
-      meta l4proto tcp ct state new ${clearPin} return
       # a connection
       meta l4proto tcp ${counted("rejected")} reject with tcp reset
       # anything else
-      ${clearPin} ${counted("rejected")} reject with icmpx type host-unreachable
+      ${clearPin(mask)} ${counted("rejected")} reject with icmpx type host-unreachable
     }
   `;
+}
+
+/** An attempt to connect is sent again and again: to a gateway that has lost its way out, or is gone, for nothing. */
+function unanswered(mask: number): string {
+  return `
+      # nobody has answered, and its gateway takes no new flows: it begins anew
+      meta l4proto tcp ct state new ct mark & ${hex(mask)} != @picked ${clearPin(mask)}
+  `;
+}
+
+function clearPin(mask: number): string {
+  return `ct mark set ct mark and ${hex(~mask >>> 0)}`;
 }
 
 // Outer packets by address and port together: a port alone would let anything out to it. Replies not by `ct direction
@@ -249,10 +259,11 @@ function arrivals({ uplink, port, replies: { mask, value } }: ClientPolicy): str
     chain forwarding {
       # replies
       ct direction reply goto bypass
+      ${unanswered(mask)}
       # to the gateway that the flow began with
       ${mark} vmap @kept
       # of a gateway that is gone
-      ${mark} != 0x0 jump over
+      ${mark} != 0x0 goto over
       # a flow begins, or has begun before there were marks
       ${perFamily((ip, v) => `${ip} daddr @guarded${v} fib daddr . mark oifname vmap @choices_ahead`)}
     }

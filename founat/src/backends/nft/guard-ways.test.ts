@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Pin } from "../../client/mark.ts";
-import { verdicts, ways } from "./guard-ways.ts";
+import { waySets, ways } from "./guard-ways.ts";
 
 const pin = (number: number): Pin => ({
   ...{ family: "ipv4", link: `fou4_${number}`, number },
@@ -16,7 +16,7 @@ test("two Egresses that share a gateway spread their flows each over its own gat
   const all = { pins: [one, two, three], choices, late: { ipv4: [], ipv6: [] }, oneWay: false };
   const chains = ways(all);
   const waysOf = (link: string) => {
-    const { elements = [] } = verdicts(all).find(({ name }) => name === "choices") ?? {};
+    const { elements = [] } = waySets(all).find(({ name }) => name === "choices") ?? {};
     const name = elements.find((element) => element.startsWith(link))?.split("goto ")[1];
     return new RegExp(`chain ${name} \\{[^{]*\\{ ([^}]*) \\}`).exec(chains)?.[1];
   };

@@ -9,14 +9,21 @@ import { hex } from "../spelling.ts";
 import { chains, type NftSet, type NftTable, renderTable } from "./table.ts";
 
 /** Whose flows go where: what changes with the gateways is in these, and in a chain for each gateway. */
-export function verdicts({ pins, choices, late, oneWay }: Ways): NftSet[] {
+export function waySets({ pins, choices, late, oneWay }: Ways): NftSet[] {
   const map = { kind: "map" } as const;
   const beginnings = choices.map(({ link, pins }) => `${link} : goto ${begin(pins)}`);
+  const chosen = new Set(choices.flatMap((choice) => choice.pins));
+  const picked = pins.filter((pin) => chosen.has(pin));
   return [
     {
+      ...{ kind: "set", name: "picked", type: "mark" },
+      comment: "of gateways that flows begin with",
+      elements: picked.map(({ mark }) => `${mark.value}`),
+    },
+    {
       ...{ ...map, name: "pinned", type: "ifname . mark : verdict" },
-      comment: "flows that the routes lead to the link that they began on",
-      elements: oneWay ? [] : pins.map(({ link, mark }) => `${link} . ${mark.value} : accept`),
+      comment: "flows that the routes lead to the link that they began on, of gateways that flows begin with",
+      elements: oneWay ? [] : picked.map(({ link, mark }) => `${link} . ${mark.value} : accept`),
     },
     {
       ...{ ...map, name: "kept", type: "mark : verdict" },
@@ -110,7 +117,7 @@ export function steeringScript(
   current: Ways,
   former: Ways,
 ): string {
-  const sets = notAmong(verdicts(former), verdicts(current));
+  const sets = notAmong(waySets(former), waySets(current));
   const [before, after] = [chains(spreads(former)), chains(spreads(current))];
   const [gone, added] = [notAmong(after, before), notAmong(before, after)];
   return [
