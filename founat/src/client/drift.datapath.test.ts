@@ -102,6 +102,7 @@ const GUARD: readonly (readonly [string, string])[] = [
     "the elements of a set",
     "nft flush set inet egress_nat_client guarded4; nft flush set inet egress_nat_client guarded6",
   ],
+  ["which gateways take new flows", "nft flush set inet egress_nat_client picked"],
   [
     "what a set leaves out, by an element with a comment",
     "nft 'add element inet egress_nat_client guarded4 { 10.1.0.128/25 comment \"of somebody else\" }'",

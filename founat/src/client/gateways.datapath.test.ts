@@ -102,14 +102,14 @@ async function begunBy(address: string): Promise<void> {
 }
 
 /** The destination drops what a rule of nft says. */
-async function dropping(rule: string, work: () => Promise<unknown>): Promise<void> {
+async function dropping<T>(rule: string, work: () => Promise<T>): Promise<T> {
   await inside(
     "internet",
     `nft 'add table ip quiet; add chain ip quiet i { type filter hook input priority 0; }
      add rule ip quiet i ${rule} drop'`,
   );
   try {
-    await work();
+    return await work();
   } finally {
     await inside("internet", "nft delete table ip quiet");
   }
@@ -299,7 +299,22 @@ const ledOnly = (() => {
   return new Client({ kernel: { ...kernel, run }, logger: silent });
 })();
 
+/** Somebody tries to connect, and is not answered before a client is steered. */
+async function steeredMeanwhile(
+  name: "client" | "neighbour",
+  steered: Client,
+  ...gateways: readonly ClientGateway[]
+): Promise<{ talk: Promise<string> }> {
+  const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
+  const talk = ask(name, "tcp", addressOf("internet", "ipv4"), { times: 2, pause: 5, timeout: 20 });
+  const states = () => inside("client", "conntrack -L -p tcp 2>/dev/null");
+  await expect.poll(states, { timeout: 20_000 }).toMatch(/ SYN_SENT /);
+  await steered.steer(configured(...gateways), known);
+  return { talk };
+}
+
 const kept = leaving(first);
+const gatewaysOf = (talk: string) => talk.split("\n").map((answer) => whose("ipv4", answer));
 test.each([
   ["a container whose gateway is gone", "neighbour", client, []],
   ["the pod itself whose gateway is gone", "client", client, []],
@@ -311,15 +326,24 @@ test.each([
   "connections of %s are made with another gateway where nobody has answered yet",
   async (_, name, steered, others) => {
     await dropping(`ip saddr ${addressOf("gateway", "ipv4")} tcp flags syn`, async () => {
-      const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
-      const talk = ask(name, "tcp", addressOf("internet", "ipv4"), { timeout: 20 });
-      const states = () => inside("client", "conntrack -L -p tcp 2>/dev/null");
-      await expect.poll(states, { timeout: 20_000 }).toMatch(/ SYN_SENT /);
-      await steered.steer(configured(second, ...others), known);
-      expect(whose("ipv4", await talk)).toBe("second");
+      const { talk } = await steeredMeanwhile(name, steered, second, ...others);
+      await client.apply(configured(second, ...others));
+      expect(gatewaysOf(await talk)).toEqual(["second", "second"]);
     });
   },
 );
+
+test.each([
+  ["a container", "neighbour"],
+  ["the pod itself", "client"],
+] as const)("those of %s keep theirs where none takes new flows", async (_, name) => {
+  const { talk } = await dropping(`ip saddr ${addressOf("gateway", "ipv4")} tcp flags syn`, () =>
+    steeredMeanwhile(name, client, kept, leaving(second)),
+  );
+  await begunBy(name === "client" ? addressOf("client", "ipv4") : CONTAINER);
+  await client.apply(configured(kept, leaving(second)));
+  expect(gatewaysOf(await talk)).toEqual(["first", "first"]);
+});
 
 test("gateways wait for the marks of those that go, where there are no others", async () => {
   const withFew = (gateway: ClientGateway) => ({ ...configured(gateway), markMask: 0x03000000 });

@@ -13,16 +13,17 @@ export function waySets({ pins, choices, late, oneWay }: Ways): NftSet[] {
   const map = { kind: "map" } as const;
   const beginnings = choices.map(({ link, pins }) => `${link} : goto ${begin(pins)}`);
   const chosen = new Set(choices.flatMap((choice) => choice.pins));
-  const picked = pins.filter((pin) => chosen.has(pin));
+  const hasChoice = new Set(choices.map(({ link }) => link));
+  const picked = pins.filter((pin) => chosen.has(pin) || !hasChoice.has(pin.link));
   return [
     {
       ...{ kind: "set", name: "picked", type: "mark" },
-      comment: "of gateways that flows begin with",
+      comment: "of gateways that flows begin with; of all, where they begin with none",
       elements: picked.map(({ mark }) => `${mark.value}`),
     },
     {
       ...{ ...map, name: "pinned", type: "ifname . mark : verdict" },
-      comment: "flows that the routes lead to the link that they began on, of gateways that flows begin with",
+      comment: "flows of these gateways that the routes lead to the link that they began on",
       elements: oneWay ? [] : picked.map(({ link, mark }) => `${link} . ${mark.value} : accept`),
     },
     {

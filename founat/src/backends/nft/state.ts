@@ -138,7 +138,7 @@ function* elements(list: readonly unknown[], isInterval: boolean): Generator<Nft
     const range = isInterval ? asRange(element) : undefined;
     if (range) ranges[range.family].push(range);
     else if (Array.isArray(element)) yield mapEntry(element);
-    else if (typeof element === "string") yield { text: canonical(element) };
+    else if (typeof element === "string" || typeof element === "number") yield { text: canonical(element) };
     else if (typeof element === "object" && "concat" in element) {
       yield { text: concatenation(element) };
     } else yield { text: JSON.stringify(raw) };
