@@ -107,6 +107,8 @@ async function learnRoute(): Promise<void> {
 
 beforeAll(async () => {
   await buildTopology();
+  // The kernel takes back the default route by way of a neighbour whose answers, seconds later, say that it is no router.
+  await inside("stranger", "sysctl -qw net.ipv6.conf.eth0.forwarding=1");
   for (const namespace of ["gateway", "neighbour"] as const) {
     await inside(namespace, "sysctl -qw net.ipv6.conf.eth0.accept_ra_rt_info_max_plen=128");
   }
