@@ -67,9 +67,9 @@ describeOnline("the bounds of an Egress hold for clients that run", (internet) =
     await kubectl.run(["label", "namespace", NAMESPACE, `${LABEL}-`]);
     await seen((answer) => !/[.:]/.test(answer));
     const alice = await player("alice");
-    expect((await tracesOf(INTERNET_EGRESS, alice)).filter((trace) => !trace.startsWith("slice"))).toEqual(
-      [],
-    );
+    const admitted = async () =>
+      (await tracesOf(INTERNET_EGRESS, alice)).filter((trace) => !trace.startsWith("slice"));
+    await expect.poll(admitted, { timeout: PATIENCE_MS }).toEqual([]);
     const refusal = new RegExp(`pods of namespace ${NAMESPACE} may not use .*${INTERNET_EGRESS.name}`);
     await podEvent({ metadata: { name: "alice", namespace: NAMESPACE } }, refusal);
     await kubectl.apply(outsider);

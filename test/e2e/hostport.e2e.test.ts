@@ -24,14 +24,14 @@ describeOnline("a client with a hostPort", (internet) => {
   test("answers callers from outside at its node's port, and sees who they are", async () => {
     const node = await nodeOf(porter);
     const caller = `TCP:${node.pod.ipv4}:${HOST_PORT},bind=${internet.wide.ipv4}`;
-    expect(await internet.run("socat", "-T5", "-u", caller, "STDOUT")).toBe(internet.wide.ipv4);
+    expect(await internet.run("socat", "-T30", "-u", caller, "STDOUT")).toBe(internet.wide.ipv4);
   });
 
   test("answers the other node", async () => {
     const [node, alice, bob] = await Promise.all([nodeOf(porter), player("alice"), player("bob")]);
     const other = await nodeOf(porter.node === alice.node ? bob : alice);
     const answer = await other.run(
-      `exec 3<>/dev/tcp/${node.pod.ipv4}/${HOST_PORT}; echo hello >&3; timeout 10 head -1 <&3`,
+      `exec 3<>/dev/tcp/${node.pod.ipv4}/${HOST_PORT}; echo hello >&3; timeout 30 head -1 <&3`,
     );
     expect(answer.trim()).toBe(other.pod.ipv4);
   });

@@ -7,13 +7,16 @@ import { nodeOf, player, serviceOf, world } from "./kit/world.ts";
 /** Where kube-proxy tells how it works, on each node's loopback. */
 const PROXY_MODE_URL = "http://127.0.0.1:10249/proxyMode";
 
+/** Of programs in emulated nodes, which may stand still for seconds. */
+const PATIENCE_S = 20;
+
 const Resolved = z.object({ addresses: z.array(z.string()) });
 
 // alice's Egress is for 0.0.0.0/0 and ::/0, carol's for 10.0.0.0/8 as well.
 describe.each(["alice", "carol"] as const)("inside the cluster, %s", (name) => {
   test("reaches pods on both nodes with its own address", async () => {
     const [client, mallory, bob] = await Promise.all([player(name), player("mallory"), player("bob")]);
-    expect(await client.seenBy(addressesOf(mallory, bob))).toEqual([
+    expect(await client.seenBy(addressesOf(mallory, bob), undefined, PATIENCE_S)).toEqual([
       ...asItself(client),
       ...asItself(client),
     ]);
@@ -21,7 +24,7 @@ describe.each(["alice", "carol"] as const)("inside the cluster, %s", (name) => {
 
   test("reaches Services with its own address", async () => {
     const [client, service] = await Promise.all([player(name), serviceOf(MALLORYS_SERVICE.metadata)]);
-    expect(await client.seenBy(addressesOf(service))).toEqual(asItself(client));
+    expect(await client.seenBy(addressesOf(service), undefined, PATIENCE_S)).toEqual(asItself(client));
   });
 
   test("reaches nodes with its own address", async () => {

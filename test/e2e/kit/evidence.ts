@@ -1,7 +1,11 @@
+import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { expect } from "vitest";
 import { z } from "zod";
 import { type ProbePod, WHOAMI_PORT } from "../../bed/workload/probe-pod.ts";
 import type { BothFamilies, Internet } from "./internet.ts";
+
+/** A program of an emulated node may stand still for seconds. */
+const PATIENCE_MS = 30_000;
 
 let texts = 0;
 
@@ -16,16 +20,23 @@ export function uniqueText(what: string): string {
  * arrived, or never will.
  */
 export async function lateArrivals(pod: ProbePod, internet: Internet): Promise<void> {
-  const text = uniqueText("after");
-  await pod.ask(
-    [internet.wide.ipv4, internet.wide.ipv6].map((address) => ({
-      do: "udp" as const,
-      address,
-      port: WHOAMI_PORT,
-      text,
-    })),
-  );
-  expect(await internet.sendersOf(text)).toHaveLength(2);
+  const haveBoth = async () => {
+    const text = uniqueText("after");
+    await pod.ask(
+      [internet.wide.ipv4, internet.wide.ipv6].map((address) => ({
+        do: "udp" as const,
+        address,
+        port: WHOAMI_PORT,
+        text,
+      })),
+    );
+    return (await internet.sendersOf(text)).length === 2;
+  };
+  await waitUntil(haveBoth, {
+    what: `datagrams of ${pod.name} to reach the internet`,
+    timeoutMs: PATIENCE_MS,
+    intervalMs: 500,
+  });
 }
 
 const Heard = z.object({ datagrams: z.array(z.object({ source: z.string(), text: z.string() })) });
@@ -63,6 +74,7 @@ export class Ear {
         timeout: 0.5,
       })),
     );
-    expect((await this.sendersOf(text)).toSorted()).toEqual([sender.ipv4, sender.ipv6].toSorted());
+    const heard = async () => (await this.sendersOf(text)).toSorted();
+    await expect.poll(heard, { timeout: PATIENCE_MS }).toEqual([sender.ipv4, sender.ipv6].toSorted());
   }
 }
