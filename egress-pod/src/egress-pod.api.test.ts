@@ -37,7 +37,7 @@ import { EgressPod } from "./egress-pod.ts";
 import type { GatewayPort } from "./gateway-sync.ts";
 import { Metrics } from "./metrics.ts";
 
-const SOON = { timeout: 10_000, interval: 20 };
+const SOON = { timeout: 30_000, interval: 20 };
 
 /** A gateway whose kernel is a map: addresses of clients by their id. */
 class FakeGateway implements GatewayPort {

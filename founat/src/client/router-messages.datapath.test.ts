@@ -33,6 +33,8 @@ beforeAll(async () => {
   for (const hearer of HEARERS) {
     await inside(hearer, "sysctl -qw net.ipv6.conf.eth0.accept_ra_rt_info_max_plen=128");
   }
+  // Kernels take back what they have of a router whose answers, seconds later, say that it is none.
+  await inside("neighbour", "sysctl -qw net.ipv6.conf.eth0.forwarding=1");
 });
 
 async function linkLocal(namespace: Namespace, device: string): Promise<string> {

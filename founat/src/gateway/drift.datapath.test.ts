@@ -53,7 +53,7 @@ async function drift(
     format: "esm",
     conditions: ["source"],
   });
-  const input: DriftInput = { config, clients, holdMs, commands, count: COUNT };
+  const input: DriftInput = { config, clients, holdMs, commands, count: COUNT, sent: SENT };
   const node = ["nsenter", "--net=/run/netns/gateway", "--", "node", outfile];
   const output = await machine.run([...node, JSON.stringify(input)], { timeoutMs: REMOVALS_MS });
   return JSON.parse(output) as DriftResult[];
@@ -86,14 +86,6 @@ async function removals(tested: TestedBackend): Promise<string[]> {
     "printf 'fou del port 5555 %s\\n fou add port 5555 ipproto 47 %s\\n' '' '' -6 -6 | ip -batch -",
     "ip link set lo down",
   ];
-}
-
-/** The packets of counters, from `nft -j`. */
-function counters(listing: string): ReadonlyMap<string, number> {
-  const { nftables } = JSON.parse(listing) as {
-    nftables: { counter?: { name: string; packets: number } }[];
-  };
-  return new Map(nftables.flatMap(({ counter }) => (counter ? [[counter.name, counter.packets]] : [])));
 }
 
 /** Joins what is the same but for the family. */
@@ -257,9 +249,8 @@ describe.each(BACKENDS)("with $name", (tested) => {
       await talk(FAMILIES.map((family) => addressOf("internet", family)));
       const results = await drift(config, commands, 150);
       const drifts = results.map((result) => {
-        const [before, after] = [counters(result.before), counters(result.after)];
-        const grown = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
-        return { ...result, astray: ASTRAY.filter(grown), sent: SENT.map(grown) };
+        const packets = (name: string) => result.packets[name] ?? 0;
+        return { ...result, astray: ASTRAY.filter(packets), sent: SENT.map(packets) };
       });
       const table = drifts.map(
         ({ command, found, noticedMs, repairedMs, astray, sent }) =>

@@ -16,8 +16,10 @@ export interface DriftInput {
   readonly holdMs: number;
   /** Shell commands, each run when the one before is repaired. */
   readonly commands: readonly string[];
-  /** A shell command whose output is kept as it is before each of them, and before its repair. */
+  /** A shell command that prints counters as `nft -j` does. */
   readonly count: string;
+  /** Counters of packets on their way to the gateway: nothing is repaired before it has met some of each. */
+  readonly sent: readonly string[];
 }
 
 export interface DriftResult {
@@ -27,11 +29,12 @@ export interface DriftResult {
   /** From the command to the comparison that found it, and from there to its repair, without the time it was held. */
   readonly noticedMs: number;
   readonly repairedMs: number;
-  readonly before: string;
-  readonly after: string;
+  /** By counter, the packets from before the command until its repair. */
+  readonly packets: Readonly<Record<string, number>>;
 }
 
 const NOTICE_TIMEOUT_MS = 10_000;
+const SENT_TIMEOUT_MS = 10_000;
 /** A watch asks for a comparison every 30 s, whatever it heard: none gets so old while something is taken away. */
 const OLD_WATCH_MS = 18_000;
 /** At its next tick a watch that starts may hear one program more. */
@@ -42,7 +45,7 @@ const REPAIR_HEARD_MS = 300;
 const shell = promisify(execFile);
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined };
 
-const { config, clients, holdMs, commands, count } = JSON.parse(process.argv[2] ?? "") as DriftInput;
+const { config, clients, holdMs, commands, count, sent } = JSON.parse(process.argv[2] ?? "") as DriftInput;
 const gateway = new Gateway(config, { kernel: kernelHere(), logger: silent });
 let heard = Promise.withResolvers<Suspicion>();
 
@@ -86,16 +89,29 @@ async function startWatch() {
 }
 
 async function drift(command: string): Promise<DriftResult> {
-  const [before] = await Promise.all([counted(), isTold ? silenceOf(REPAIR_HEARD_MS) : undefined]);
+  if (isTold) await silenceOf(REPAIR_HEARD_MS);
+  const before = await counted();
   const start = performance.now();
   await shell("sh", ["-ec", command]);
   const found = await notice();
   const noticedMs = performance.now() - start;
-  const [after] = await Promise.all([counted(), sleep(holdMs)]);
+  const packets = await hold(before);
   const repairAt = performance.now();
   await gateway.repair();
   const repairedMs = performance.now() - repairAt;
-  return { command, found, noticedMs, repairedMs, before, after };
+  return { command, found, noticedMs, repairedMs, packets };
+}
+
+/** Leaves what was taken away as it is until packets have met it. */
+async function hold(before: Readonly<Record<string, number>>): Promise<Record<string, number>> {
+  const deadline = performance.now() + SENT_TIMEOUT_MS;
+  for (;;) {
+    await sleep(holdMs);
+    const packets = Object.fromEntries(
+      Object.entries(await counted()).map(([name, count]) => [name, count - (before[name] ?? 0)]),
+    );
+    if (sent.every((name) => packets[name]) || performance.now() > deadline) return packets;
+  }
 }
 
 /** Compares where and when the watch says so. */
@@ -123,6 +139,11 @@ async function silenceOf(ms: number): Promise<void> {
   } while ((await Promise.race([heard.promise, sleep(ms, undefined)])) !== undefined);
 }
 
-async function counted(): Promise<string> {
-  return (await shell("sh", ["-ec", count])).stdout;
+async function counted(): Promise<Record<string, number>> {
+  const { nftables } = JSON.parse((await shell("sh", ["-ec", count])).stdout) as {
+    nftables: { counter?: { name: string; packets: number } }[];
+  };
+  return Object.fromEntries(
+    nftables.flatMap(({ counter }) => (counter ? [[counter.name, counter.packets]] : [])),
+  );
 }

@@ -15,6 +15,9 @@ import { Reflector } from "./reflector.ts";
 import type { ReflectorEvent } from "./reflector-event.ts";
 import { type Change, Store } from "./store.ts";
 
+/** Pauses between attempts grow while there is no apiserver. */
+const RETRIES = 60_000;
+
 let credentials: Credentials;
 let direct: Transport;
 let client: ResourceClient<ConfigMap>;
@@ -145,7 +148,7 @@ test("where history was compacted away it lists again and tells the differences"
   await apiserver.kill();
   await apiserver.start();
   proxy.restore();
-  await vi.waitUntil(() => seen("expired") > 0 && seen("synced") > 1);
+  await vi.waitUntil(() => seen("expired") > 0 && seen("synced") > 1, RETRIES);
   await caughtUp();
   expect(told()).toEqual(["added three", "deleted two", "updated one"]);
   expect(events.filter((event) => event.type === "relist").map(({ reason }) => reason)).toEqual([
