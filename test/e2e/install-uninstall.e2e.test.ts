@@ -24,7 +24,7 @@ json.dump(conflist, open(sys.argv[1], "w"))
 PYTHON`);
     await waitUntil(async () => (await pluginOnNodes())[0] === INSTALLED, {
       what: "the agent to put the plugin back into the conflist",
-      timeoutMs: 60_000,
+      timeoutMs: 15_000,
     });
   });
 

@@ -5,7 +5,6 @@ import { type CraftedPacket, type ProbePod, WHOAMI_PORT } from "../bed/workload/
 import { Ear, lateArrivals, uniqueText } from "./kit/evidence.ts";
 import { addressesOf, asItself, type BothFamilies } from "./kit/internet.ts";
 import { INTERNET_EGRESS } from "./kit/names.ts";
-import { seenAsGateway } from "./kit/seen-as.ts";
 import { describeOnline, gatewaysOf, player, serviceOf } from "./kit/world.ts";
 
 const LOCAL_PORT = 7777;
@@ -30,7 +29,10 @@ describeOnline("opting in", (internet) => {
 
   test("clients on every node reach the internet with the address of a gateway", async () => {
     for (const client of [alice, bob]) {
-      await seenAsGateway(client, internet, gateways);
+      const [v4, v6] = await client.seenBy(addressesOf(internet.wide));
+      expect(gateways.map(({ ipv4 }) => ipv4)).toContain(v4?.tcp);
+      expect(gateways.map(({ ipv6 }) => ipv6)).toContain(v6?.tcp);
+      expect({ v4: v4?.udp, v6: v6?.udp }).toEqual({ v4: v4?.tcp, v6: v6?.tcp });
     }
   });
 
