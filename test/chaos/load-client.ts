@@ -10,6 +10,7 @@ import type { RunningPod } from "./pods.ts";
 export class LoadClient {
   readonly #command: RunningCommand;
   readonly #dialogue: LoadDialogue;
+  #gateways: readonly string[] = [];
 
   private constructor(node: ClusterNode, pod: RunningPod, options: LoadOptions) {
     const stdout = new PassThrough();
@@ -33,8 +34,13 @@ export class LoadClient {
   /** Starts it; all of its flows are open when this returns. */
   static async start(node: ClusterNode, pod: RunningPod, options: LoadOptions): Promise<LoadClient> {
     const client = new LoadClient(node, pod, options);
-    await client.#dialogue.ready();
+    client.#gateways = await client.#dialogue.ready();
     return client;
+  }
+
+  /** Whether one of its TCP flows began with that gateway. */
+  uses({ ipv4, ipv6 }: RunningPod): boolean {
+    return this.#gateways.some((gateway) => gateway === ipv4 || gateway === ipv6);
   }
 
   /** Has it note the time: what comes from now on is of the scenario. */

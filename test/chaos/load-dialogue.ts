@@ -15,9 +15,13 @@ export class LoadDialogue {
     this.#complaint = complaint;
   }
 
-  /** Waits until all of its flows are open. */
-  async ready(): Promise<void> {
-    await this.#expect("ready");
+  /**
+   * Waits until all of its flows are open.
+   *
+   * @returns the gateway of each TCP flow
+   */
+  ready(): Promise<string[]> {
+    return this.#expect("ready");
   }
 
   /** Has it note the time: what comes from now on is what is measured. */
@@ -32,9 +36,12 @@ export class LoadDialogue {
     return LoadReport.parse(JSON.parse(await this.#next()));
   }
 
-  async #expect(word: string): Promise<void> {
+  /** @returns the words behind that one */
+  async #expect(word: string): Promise<string[]> {
     const line = await this.#next();
-    if (line !== word) throw new Error(`the load program said ${JSON.stringify(line)} instead of ${word}`);
+    const [first, ...others] = line.split(" ");
+    if (first === word) return others;
+    throw new Error(`the load program said ${JSON.stringify(line)} instead of ${word}`);
   }
 
   async #next(): Promise<string> {

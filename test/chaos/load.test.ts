@@ -36,7 +36,8 @@ async function reportAfter(act: (server: ChildProcess) => Promise<void>): Promis
   const load = spawn(program, loadArguments({ targets: ADDRESSES, busy: 1, idle: 1, rate: 10 }));
   running.push(load);
   const dialogue = new LoadDialogue(load.stdout, (text) => load.stdin.write(text));
-  await dialogue.ready();
+  const gateways = await dialogue.ready();
+  expect(gateways).toEqual(ADDRESSES.flatMap((address) => [address, address]));
   await sleep(700);
   await dialogue.mark();
   await act(server);

@@ -4,7 +4,8 @@ import { progress } from "../bench/progress.ts";
 import { Internet } from "../e2e/kit/internet.ts";
 import { type Ground, untilWhole } from "./ground.ts";
 import { LoadClient } from "./load-client.ts";
-import type { LoadReport } from "./load-report.ts";
+import type { LoadOptions, LoadReport } from "./load-report.ts";
+import type { RunningPod } from "./pods.ts";
 import { type Round, roundOf } from "./round.ts";
 import type { Scenario, Scene } from "./scene.ts";
 
@@ -16,6 +17,9 @@ const PRECEDENCE = `for pid in $(pgrep "^(ksoftirqd|chaos-load)"); do chrt --all
 
 /** Flows are opened all at once: a while later nodes are about their ordinary work. */
 const SETTLE_MS = 10_000;
+
+/** How often clients open flows at most until one uses the gateway: while they do not hear it, none does. */
+const OPENINGS = 10;
 
 /** What clients do during a scenario. */
 export interface Load {
@@ -54,9 +58,7 @@ export async function measureRound(
   let reports: LoadReport[] = [];
   try {
     const leaks = await internet.packetsFrom(clients, async () => {
-      const options = { targets, busy: each - idle, idle, rate };
-      const starting = clients.map((pod) => LoadClient.start(cluster.node(pod.node), pod, options));
-      loads.push(...(await Promise.all(starting)));
+      loads.push(...(await startLoads(ground, victim, { targets, busy: each - idle, idle, rate })));
       await Promise.all(cluster.nodes.map((node) => node.run(PRECEDENCE)));
       await sleep(SETTLE_MS);
       progress(scenario.summary);
@@ -67,9 +69,29 @@ export async function measureRound(
     const leaked = leaks.reduce((sum, count) => sum + count, 0);
     const round = roundOf(reports, [victim.ipv4, victim.ipv6], leaked);
     if (round.ofVictim > 0) return Object.keys(counts).length > 0 ? { ...round, counts } : round;
-    throw new ToolError("nothing-measured", `no flow uses gateway ${victim.name}: use more flows`);
+    throw nothingMeasured(victim);
   } finally {
     for (const load of loads) load.kill();
     await scenario.undo?.(scene);
   }
+}
+
+/** Has all clients open their flows, again and again until one of these uses the gateway. */
+async function startLoads(
+  { cluster, clients }: Ground,
+  victim: RunningPod,
+  options: LoadOptions,
+): Promise<LoadClient[]> {
+  for (let opening = 1; opening <= OPENINGS; opening += 1) {
+    const starting = clients.map((pod) => LoadClient.start(cluster.node(pod.node), pod, options));
+    const loads = await Promise.all(starting);
+    if (loads.some((load) => load.uses(victim))) return loads;
+    for (const load of loads) load.kill();
+    await sleep(SETTLE_MS);
+  }
+  throw nothingMeasured(victim);
+}
+
+function nothingMeasured({ name }: RunningPod): ToolError {
+  return new ToolError("nothing-measured", `no flow uses gateway ${name}: use more flows`);
 }

@@ -91,6 +91,17 @@ func (one *flow) open() (err error) {
 	return err
 }
 
+// gatewaysOf knows those of TCP flows: one of UDP has heard nothing yet.
+func gatewaysOf(flows []*flow) []string {
+	var gateways []string
+	for _, each := range flows {
+		if gateway := each.report().Gateway; gateway != "" {
+			gateways = append(gateways, gateway)
+		}
+	}
+	return gateways
+}
+
 func (one *flow) run(stop <-chan struct{}) {
 	defer one.connection.Close()
 	go one.read()

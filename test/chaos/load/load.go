@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"sync"
 	"time"
 )
@@ -34,7 +35,7 @@ var began = time.Now()
 
 func now() float64 { return math.Round(float64(time.Since(began).Microseconds())/100) / 10 }
 
-// load opens its flows and prints "ready". Then it reads lines: at "mark" it notes the time and prints "marked", and at
+// load opens its flows and prints "ready" with the gateway of each TCP flow. Then it reads lines: at "mark" it notes the time and prints "marked", and at
 // "stop", or at the end of its input, it prints its report as a line of JSON.
 func load(given options, input io.Reader, output io.Writer) error {
 	flows, err := openFlows(given)
@@ -55,7 +56,7 @@ func load(given options, input io.Reader, output io.Writer) error {
 	stalls := &stallWatch{}
 	go stalls.run()
 
-	fmt.Fprintln(output, "ready")
+	fmt.Fprintln(output, "ready", strings.Join(gatewaysOf(flows), " "))
 	markedAtMs := 0.0
 	lines := bufio.NewScanner(input)
 	for lines.Scan() && lines.Text() != "stop" {
