@@ -87,6 +87,7 @@ async function startLoads(
     const loads = await Promise.all(starting);
     if (loads.some((load) => load.uses(victim))) return loads;
     for (const load of loads) load.kill();
+    progress(`no flow uses gateway ${victim.name}: opening ${opening} of ${OPENINGS}`);
     await sleep(SETTLE_MS);
   }
   throw nothingMeasured(victim);

@@ -91,12 +91,12 @@ func (one *flow) open() (err error) {
 	return err
 }
 
-// gatewaysOf knows those of TCP flows: one of UDP has heard nothing yet.
+// gatewaysOf knows those of TCP flows: one of UDP may have heard nothing yet.
 func gatewaysOf(flows []*flow) []string {
 	var gateways []string
 	for _, each := range flows {
-		if gateway := each.report().Gateway; gateway != "" {
-			gateways = append(gateways, gateway)
+		if each.about.Protocol == "tcp" {
+			gateways = append(gateways, each.about.Gateway)
 		}
 	}
 	return gateways

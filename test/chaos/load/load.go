@@ -35,8 +35,8 @@ var began = time.Now()
 
 func now() float64 { return math.Round(float64(time.Since(began).Microseconds())/100) / 10 }
 
-// load opens its flows and prints "ready" with the gateway of each TCP flow. Then it reads lines: at "mark" it notes the time and prints "marked", and at
-// "stop", or at the end of its input, it prints its report as a line of JSON.
+// load opens its flows and prints "ready" with the gateway of each TCP flow. Then it reads lines: at "mark" it notes the
+// time and prints "marked", and at "stop", or at the end of its input, it prints its report as a line of JSON.
 func load(given options, input io.Reader, output io.Writer) error {
 	flows, err := openFlows(given)
 	if err != nil {
