@@ -15,8 +15,8 @@ const NODE = ["node", "--conditions=source", "--disable-warning=ExperimentalWarn
 
 /** End-to-end cases that would not fit into the time that `npm test` has. */
 const AT_NIGHT = filesOf(
-  ...["affinity", "bounds", "deletion", "drain", "families", "hostport", "inbound-deny"],
-  ...["install-uninstall", "waiting"],
+  ...["affinity", "agent-outage", "bounds", "deletion", "drain", "families", "faults"],
+  ...["hostport", "inbound-deny", "install-uninstall", "waiting"],
 );
 
 /** End-to-end cases that are the same whoever picks gateways: two choose the agent themselves, one is about the release. */
@@ -29,7 +29,8 @@ export const STAGES: Plan = [
     vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
     { name: "chart", summary: "helm lint", run: lintChart },
     vitestStage("api", "against a real apiserver", { shards: 2 }),
-    vitestStage("datapath", "against a real kernel, in a virtual machine"),
+    // Its machine has one emulated processor: alone it would leave the others idle.
+    { ...vitestStage("datapath", "against a real kernel, in a virtual machine"), outlastsStep: true },
   ],
   [
     { name: "lint", summary: "types, format, lint rules, what nobody uses, generated files", run: lint },
