@@ -286,7 +286,7 @@ describe("fail closed", () => {
   );
 
   test.each(["apply", "setUp"] as const)(
-    "%s: at every line where it is killed, again and again, nothing leaves, and it ends in the same state",
+    "%s: where it is killed again and again nothing leaves, and it ends in the same state",
     async (way) => {
       await client.remove();
       await client.apply(everywhere);
