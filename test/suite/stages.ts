@@ -29,8 +29,11 @@ export const STAGES: Plan = [
     vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
     { name: "chart", summary: "helm lint", run: lintChart },
     vitestStage("api", "against a real apiserver", { shards: 2 }),
-    // Its machine has one emulated processor: alone it would leave the others idle.
-    { ...vitestStage("datapath", "against a real kernel, in a virtual machine"), outlastsStep: true },
+    // It is the longest one, and a cluster needs minutes to come up.
+    {
+      ...vitestStage("datapath", "against a real kernel, in virtual machines", { shards: 2 }),
+      outlastsStep: true,
+    },
   ],
   [
     { name: "lint", summary: "types, format, lint rules, what nobody uses, generated files", run: lint },
