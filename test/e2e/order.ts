@@ -1,15 +1,12 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * The last files, in this order. Those that count broken connections, or have new ones work in time, come when the data
- * path's tests, which `npm test` runs beside them, have ended. After an outage of the apiserver who watches it comes back
- * one after the other, within a minute: meanwhile run files that start no pods. And whoever uninstalls the product takes
- * it from the others.
+ * The last files, in this order. After an outage of the apiserver who watches it comes back one after the other, within a
+ * minute: meanwhile run files that start no pods. And whoever uninstalls the product takes it from the others.
  */
-const LAST = [
-  ...["surviving-flows", "chaos"],
-  ...["faults", "in-cluster", "client-guard", "transfers", "install-uninstall"],
-].map((name) => `/${name}.e2e.test.ts`);
+const LAST = ["faults", "in-cluster", "client-guard", "transfers", "install-uninstall"].map(
+  (name) => `/${name}.e2e.test.ts`,
+);
 
 /** Vitest's own order, but for the files that must run last. */
 export default class DisruptiveLast extends BaseSequencer {

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { Argument, program } from "commander";
-import { runPlan } from "./run-plan.ts";
-import type { Plan } from "./stage.ts";
+import type { Plan, Stage, StageContext } from "./stage.ts";
 import { NIGHTLY_STAGES, STAGES } from "./stages.ts";
-import { summary } from "./summary.ts";
+import { type StageResult, summary } from "./summary.ts";
+import { failure, type Tally } from "./tally.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -16,7 +16,7 @@ program
   .name("npm test --")
   .description(`Runs the test suite, or one stage of it.
 
-Steps run one after the other, the stages of a step side by side. No step waits for datapath to end.
+Steps run one after the other, the stages of a step side by side.
 
 Stages of npm test:
 ${listOf(STAGES)}
@@ -50,10 +50,7 @@ Examples:
   )
   .action(async (stage: string, filters: readonly string[], options: { fix: boolean }) => {
     const plan = planNamed(stage);
-    const abort = new AbortController();
-    // Not once: a Ctrl-C arrives twice, from the terminal and from npm, and the second must not break off the cleaning up.
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => abort.abort());
-    const results = await runPlan(plan, { root: ROOT, signal: abort.signal, filters, fix: options.fix });
+    const results = await runPlan(plan, filters, options.fix);
     console.log(`\n${summary(results)}`);
     const complete = results.length === plan.flat().length;
     process.exitCode = complete && results.every(({ tally }) => tally.failures.length === 0) ? 0 : 1;
@@ -73,4 +70,31 @@ function planNamed(name: string): Plan {
   if (name === EVERY_STAGE) return STAGES;
   if (name === NIGHTLY) return NIGHTLY_STAGES;
   return [ALL_STAGES.filter((stage) => stage.name === name)];
+}
+
+/** Runs every stage, those after a failed one too: one run tells all that is broken. */
+async function runPlan(plan: Plan, filters: readonly string[], fix: boolean): Promise<StageResult[]> {
+  const abort = new AbortController();
+  // Not once: a Ctrl-C arrives twice, from the terminal and from npm, and the second must not break off the cleaning up.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => abort.abort());
+  const results: StageResult[] = [];
+  for (const [index, stages] of plan.entries()) {
+    if (abort.signal.aborted) break;
+    for (const { name, summary } of stages) {
+      console.log(`\n[${index + 1}/${plan.length}] ${name}: ${summary}`);
+    }
+    const amongOthers = stages.length > 1;
+    const context = { root: ROOT, signal: abort.signal, filters, fix, amongOthers };
+    results.push(...(await Promise.all(stages.map((stage) => runStage(stage, context)))));
+  }
+  return results;
+}
+
+async function runStage({ name, run }: Stage, context: StageContext): Promise<StageResult> {
+  const startedAt = performance.now();
+  const tally = await run(context).catch((error: unknown): Tally => {
+    console.error(`${name} broke off:`, error);
+    return failure(`it broke off: ${error}`);
+  });
+  return { name, tally, elapsedMs: performance.now() - startedAt };
 }

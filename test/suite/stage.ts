@@ -8,15 +8,13 @@ export interface StageContext {
   readonly filters: readonly string[];
   /** Lets the formatter and the linters repair what they can. */
   readonly fix: boolean;
-  /** Other stages write to the same terminal. */
+  /** Other stages run at the same time, and write to the same terminal. */
   readonly amongOthers: boolean;
 }
 
 export interface Stage {
   readonly name: string;
   readonly summary: string;
-  /** The next step begins before it has ended. */
-  readonly outlastsStep?: boolean;
   readonly run: (context: StageContext) => Promise<Tally>;
 }
 

@@ -29,11 +29,7 @@ export const STAGES: Plan = [
     vitestStage("unit", "each workspace by itself, no kernel and no cluster"),
     { name: "chart", summary: "helm lint", run: lintChart },
     vitestStage("api", "against a real apiserver", { shards: 2 }),
-    // It is the longest one, and a cluster needs minutes to come up.
-    {
-      ...vitestStage("datapath", "against a real kernel, in virtual machines", { shards: 2 }),
-      outlastsStep: true,
-    },
+    vitestStage("datapath", "against a real kernel, in virtual machines", { shards: 2 }),
   ],
   [
     { name: "lint", summary: "types, format, lint rules, what nobody uses, generated files", run: lint },

@@ -3,7 +3,7 @@ import { type ExecOptions, type ExecResult, exec, run } from "../vm/exec-channel
 import { insideSlot } from "./slots.ts";
 
 /**
- * The machine that all `*.datapath.test.ts` files share. It has the host's programs and files, and `node` is the
+ * The machine that all `*.datapath.test.ts` files of a run share. It has the host's programs and files, and `node` is the
  * project's. Files that run at the same time have a /run of their own each, and with it the names of the network
  * namespaces that they make. Tests leave the machine as they found it.
  */

@@ -8,7 +8,7 @@ import { MAKE_SLOTS, SLOTS } from "./slots.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Unix socket of the exec channel of the machine that all `*.datapath.test.ts` files share. */
+    /** Unix socket of the exec channel of the machine that all `*.datapath.test.ts` files of a run share. */
     datapathMachine: string;
     /** A folder that the host and the machine both see at this path and may write to. */
     datapathShare: string;
