@@ -4,8 +4,9 @@ import { clientNames } from "../native/clients.ts";
 import { Flows } from "./flows.ts";
 import { answerFor, type Death, type Steered, WatchingClients } from "./watching-clients.ts";
 
-// `node main.js CLIENTS ROUNDS [LOAD]`: in each round one of three gateways of so many clients dies, and then loses its way
-// out. With a load program the first client has flows. Prints JSON. `node main.js gateway NAME`: a gateway, until it is killed.
+// `node main.js CLIENTS ROUNDS [LOAD]`: in each round one of three gateways of so many clients dies, dies again while its pod
+// gets other addresses, and then loses its way out. With a load program the first client has flows. Prints JSON.
+// `node main.js gateway NAME`: a gateway, until it is killed.
 
 /** New connections that fail later have nothing to do with it. */
 const AFTERMATH_MS = 4_000;
@@ -19,13 +20,14 @@ else {
 async function measure(count: number, rounds: number, load: string | undefined): Promise<void> {
   const clients = new WatchingClients(count);
   const deaths: Felt<Death>[] = [];
+  const moves: Felt<Death>[] = [];
   const losses: Felt<Steered>[] = [];
   await clients.during(async () => {
     const [first = ""] = clientNames(count);
     if (load === undefined) await again(async (harm) => ({ ...(await harm()), felt: undefined }));
     else await Flows.during(first, load, (flows) => again((harm, isFelt) => feltBy(flows, harm, isFelt)));
   });
-  console.log(JSON.stringify({ deaths, losses, falseAlarms: clients.falseAlarms }));
+  console.log(JSON.stringify({ deaths, moves, losses, falseAlarms: clients.falseAlarms }));
 
   async function again(feel: Feel): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
@@ -34,6 +36,12 @@ async function measure(count: number, rounds: number, load: string | undefined):
         ({ reset }) => reset > 0,
       );
       deaths.push(death);
+      await clients.revive();
+      const move = await feel(
+        (cut) => clients.dieAndMove(cut),
+        ({ reset }) => reset > 0,
+      );
+      moves.push(move);
       await clients.revive();
       const loss = await feel(
         (cut) => clients.loseUplink(cut),

@@ -10,7 +10,7 @@ import { HeartbeatProber, HeartbeatResponder } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { execa } from "execa";
 import { ipBatch } from "../../bed/system/network-namespace.ts";
-import { type Gateway, gatewayAt, NAT } from "../native/egress-stores.ts";
+import { type Gateway, gatewayAt } from "../native/egress-stores.ts";
 import { SteeredClients, type Use } from "../native/steered-clients.ts";
 
 /** Any that is free: no other program is in this network namespace. */
@@ -20,6 +20,9 @@ const PERIOD_MS = 200;
 const SETTLE_MS = 1_000;
 const GATEWAYS = [1, 2, 3].map(gatewayAt);
 const LOST = ["inet", "lost"];
+/** What the API says of a gateway whose sandbox is made anew: how soon depends on kubelet and network. */
+const MOVED = { ...gatewayAt(GATEWAYS.length + 1), name: gatewayAt(1).name, isStarting: true };
+const MOVED_WITHIN_MS = 1_500;
 const logger = createLogger({ name: "bench", level: "error" });
 
 /** How long after a gateway came to harm the last client began no flow with it, in milliseconds. */
@@ -43,7 +46,7 @@ export class WatchingClients {
   constructor(count: number) {
     this.#clients = new SteeredClients(count, GATEWAYS, (address) => this.#heartbeats.pulse(address));
     this.#heartbeats = new Heartbeats({
-      gateways: () => GATEWAYS.map((gateway) => ({ egress: NAT, ...gateway, probesUplink: true })),
+      gateways: () => this.#clients.gateways.map((gateway) => ({ ...gateway, probesUplink: true })),
       beat: beatBy(this.#prober, PORT),
       probe: (_, address) => this.#clients.probe(address),
       onChange: () => {
@@ -99,8 +102,25 @@ export class WatchingClients {
     return { steeredMs, endedMs: performance.now() - harmedAt };
   }
 
+  /**
+   * As {@link die}. Meanwhile the API names other addresses of the gateway.
+   *
+   * @param cut what else is done at that moment
+   */
+  async dieAndMove(cut: () => Promise<void> = async () => {}): Promise<Death> {
+    const others = GATEWAYS.filter((gateway) => gateway !== this.#victim);
+    let moved: Promise<void> | undefined;
+    const death = await this.die(async () => {
+      await cut();
+      moved = sleep(MOVED_WITHIN_MS * Math.random()).then(() => this.#clients.tellOf([MOVED, ...others]));
+    });
+    await moved;
+    return death;
+  }
+
   /** Starts it again, and waits until it has new flows of all clients. */
   async revive(): Promise<void> {
+    this.#clients.tellOf(GATEWAYS);
     await this.#start(this.#victim);
     await this.#untilVictim((use) => use === "new");
   }

@@ -18,6 +18,8 @@ export interface Gateway {
   /** One of each family. */
   readonly addresses: readonly string[];
   readonly isTerminating?: boolean;
+  /** Of one that has just been started, or started again. */
+  readonly isStarting?: boolean;
 }
 
 /** A gateway that is as it should be. */
@@ -62,9 +64,13 @@ function sliceOf(gateways: readonly Gateway[], index: number): object {
       labels: { [EGRESS_LABEL]: NAT.name },
       ownerReferences: [{ apiVersion: "v1", kind: "Service", ...SERVICE, controller: true }],
     },
-    endpoints: gateways.map(({ name, addresses, isTerminating = false }) => ({
+    endpoints: gateways.map(({ name, addresses, isTerminating = false, isStarting = false }) => ({
       addresses: [addresses[index]],
-      conditions: { ready: !isTerminating, serving: true, terminating: isTerminating },
+      conditions: {
+        ready: !isTerminating && !isStarting,
+        serving: !isStarting,
+        terminating: isTerminating,
+      },
       nodeName: "node-2",
       targetRef: { kind: "Pod", name, uid: name },
     })),

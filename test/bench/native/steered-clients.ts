@@ -1,4 +1,4 @@
-import { CachedEgressView, Steerer, type SteererOptions } from "@egress-nat/client-sidecar";
+import { CachedEgressView, gatewaysInUse, Steerer, type SteererOptions } from "@egress-nat/client-sidecar";
 import type { ClientConfig, ClientGateway, KnownClient } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { clientIn, clientInNetns, clientNames, netnsPath, withPodNetworks } from "./clients.ts";
@@ -16,6 +16,7 @@ export class SteeredClients {
   readonly #records: readonly NonNullable<ReturnType<Registry["get"]>>[];
   readonly #gateways: readonly Gateway[];
   readonly #stores = new EgressStores();
+  readonly #view: CachedEgressView;
   readonly #failed = Promise.withResolvers<never>();
   readonly #known = new Map<string, KnownClient>();
   readonly #followed = new Map<string, ClientConfig>();
@@ -35,17 +36,17 @@ export class SteeredClients {
       egresses: [{ ...NAT, ...SPEC }],
     }));
     this.#gateways = gateways;
-    const view = new CachedEgressView(this.#stores, {
+    this.#view = new CachedEgressView(this.#stores, {
       place: { nodeName: "node", zone: undefined },
       pulse,
     });
-    view.onChange(() => this.steer());
+    this.#view.onChange(() => this.steer());
     this.#steerer = new Steerer({
       registry: {
         get: (id) => this.#records.find((record) => id.startsWith(`${record.containerId}:`)),
         isOwner: () => true,
       },
-      view,
+      view: this.#view,
       networks: {
         steer: (netns, config) =>
           this.#steer(netns, config).catch((err: unknown) => {
@@ -57,6 +58,11 @@ export class SteeredClients {
       reapplier: { reapply: () => undefined, expectChanges: () => undefined },
       logger: createLogger({ name: "bench", level: "warn" }),
     });
+  }
+
+  /** Those that are watched for the clients. */
+  get gateways(): ReturnType<typeof gatewaysInUse> {
+    return gatewaysInUse({ values: () => this.#records }, this.#view);
   }
 
   /** What each client's flows follow, by its network namespace. */
