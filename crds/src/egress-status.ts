@@ -30,14 +30,14 @@ export const GatewayStatus = z.object({
     .enum(["Ready", "Suspect", "Draining", "Down"])
     .describe(
       "Ready: it takes new flows. Suspect: it is ready, but does not answer the heartbeats of a node agent, which gives " +
-        "new flows to others. Draining: it is being terminated, and still serves. Down: it does not " +
-        "serve, or nothing comes back through the tunnel of a node agent.",
+        "new flows to others. Draining: it is being terminated, and still serves. Down: it takes no " +
+        "new flows, or nothing comes back through the tunnel of a node agent.",
     ),
   since: z.iso.datetime({ offset: true }).describe("When its state last changed.").exactOptional(),
   reason: z
     .string()
     .describe(
-      "Why it does not serve: in its own words, or that it has given none for a minute, or what the node agent misses that " +
+      "Why it takes no new flows: in its own words, or that it has given none for a minute, or what the node agent misses that " +
         "`reportedBy` names. Absent if the operator has not asked it yet.",
     )
     .exactOptional(),
@@ -85,7 +85,9 @@ export const EgressStatus = z
       .array(Address)
       .max(2)
       .meta({ "x-kubernetes-list-type": "atomic" })
-      .describe("Cluster IPs of the Service in front of the gateways. Clients send to them.")
+      .describe(
+        "Cluster IPs of the Service in front of the gateways. Clients send to them with gatewaySelection Service.",
+      )
       .exactOptional(),
     serviceUID: z
       .string()

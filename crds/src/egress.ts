@@ -68,7 +68,8 @@ const SessionAffinityConfig = z.object({
         .max(MAX_AFFINITY_SECONDS)
         .describe(
           "For how long after the last new tunnel flow of a client the next one goes to the same gateway, in " +
-            "seconds, at most one day. The default is 10800. Packets of an existing flow do not prolong it.",
+            "seconds, at most one day. The default is 10800. Packets of an existing flow do not prolong it. " +
+            "gatewaySelection Agent does not use it.",
         )
         .exactOptional(),
     })
@@ -102,7 +103,7 @@ const UplinkProbe = z.object({
     .describe(
       "Addresses outside the cluster that answer echo requests (ping), for instance of the router, or of what clients " +
         "talk to. A gateway asks each of them twice a second, from its own address. It has lost its way out if all addresses " +
-        "of one family have left three requests in a row unanswered.",
+        "of one family have left three requests in a row unanswered. Link-local addresses are refused.",
     ),
 });
 
@@ -172,8 +173,8 @@ export const EgressSpec = z
       .default(300)
       .describe(
         "For how long a gateway that is being terminated still serves its flows, in seconds, at most one day. It " +
-          "ends as soon as they are over. A change of this field replaces the gateways, because it is part of their " +
-          "pods.",
+          "ends as soon as they are over, but no sooner than after 5 seconds. A change of this field replaces the gateways, because " +
+          "it is part of their pods, unless the template has a terminationGracePeriodSeconds.",
       ),
     podDisruptionBudget: DisruptionBudget.describe(
       "If set, a PodDisruptionBudget protects the gateways while nodes are drained. It does not protect gateways " +
@@ -206,7 +207,7 @@ export const EgressSpec = z
     uplinkProbe: UplinkProbe.describe(
       "If set, each gateway asks some addresses whether its way out works. One that gets no answer while another one " +
         "does takes no new flows, and comes back by itself; those that it has stay if gatewaySelection is Agent. If no " +
-        "other gateway gets an answer, the addresses count as the cause, and nothing changes.",
+        "other gateway gets an answer, the addresses count as the cause: a gateway in use stays in use.",
     ).exactOptional(),
     natBackend: z
       .enum(["nftables", "iptables"])

@@ -47,7 +47,7 @@ const egresses = customResourceDefinition(EGRESS_RESOURCE, Egress, {
     column("Replicas", "integer", ".spec.replicas", "Gateways that are wanted."),
     column("Clients", "integer", ".status.clients", "Pods that are clients."),
     AGE,
-    column("Service IPs", "string", ".status.serviceIPs", "Addresses that clients send to.", 1),
+    column("Service IPs", "string", ".status.serviceIPs", "Addresses of the Service.", 1),
     column("States", "string", ".status.gatewayStates", "How many gateways are in which state.", 1),
   ],
 });

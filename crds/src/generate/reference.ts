@@ -80,12 +80,17 @@ function inner(field: string, schema: Schema): string[] {
 function typeOf(schema: Schema): string {
   if (schema.enum !== undefined) return (schema.enum as string[]).map((value) => `\`${value}\``).join(", ");
   if (schema["x-kubernetes-int-or-string"] === true) return "integer or string";
-  if (schema.items !== undefined) return `list of ${typeOf(schema.items)}`;
+  if (schema.items !== undefined) {
+    return [`list of ${typeOf(schema.items)}`, ...bounds(schema.minItems, schema.maxItems)].join(", ");
+  }
   if (schema.additionalProperties !== undefined) return `map of ${typeOf(schema.additionalProperties)}`;
   if (schema.format === "date-time") return "time";
-  const bounds = [
-    ...(schema.minimum === undefined ? [] : [`at least ${schema.minimum}`]),
-    ...(schema.maximum === undefined ? [] : [`at most ${schema.maximum}`]),
+  return [schema.type ?? "any", ...bounds(schema.minimum, schema.maximum)].join(", ");
+}
+
+function bounds(least: unknown, most: unknown): string[] {
+  return [
+    ...(least === undefined ? [] : [`at least ${least}`]),
+    ...(most === undefined ? [] : [`at most ${most}`]),
   ];
-  return [schema.type ?? "any", ...bounds].join(", ");
 }
