@@ -52,6 +52,27 @@ test("one that the API names no longer in one family is one gateway still: what 
   ]);
 });
 
+test("a kernel is asked by three clients where there are as many, whoever is of another namespace", async () => {
+  const clients = ["one", "other", "third"].map((name) =>
+    clientRecord({
+      ...{ netns: name, containerId: name },
+      pod: { namespace: name === "third" ? "elsewhere" : "here", name, uid: name },
+    }),
+  );
+  for (let time = 0; time < 20; time += 1) {
+    const asked: string[] = [];
+    const networks = {
+      hasTunnel: () => true,
+      probeGateway: async (netns: string) => {
+        asked.push(netns);
+        return false;
+      },
+    };
+    await probeGateway({ ofEgress: () => clients }, networks, egress({}).metadata, "192.0.2.1");
+    expect(asked.toSorted()).toEqual(["one", "other", "third"]);
+  }
+});
+
 test("a kernel is asked through tunnels to that address, by clients that have one", async () => {
   const clients = ["with", "without"].map((netns) => clientRecord({ netns, containerId: netns }));
   const asked: string[] = [];

@@ -78,7 +78,7 @@ export async function probeGateway(
   const [first, ...others] = shuffled(clients);
   if (first === undefined) return undefined;
   const elsewhere = others.filter(({ pod }) => pod.namespace !== first.pod.namespace);
-  const asking = [first, ...elsewhere, ...others].slice(0, MAX_ASKING);
+  const asking = [...new Set([first, ...elsewhere, ...others])].slice(0, MAX_ASKING);
   const answers = await Promise.all(
     asking.map(({ netns }) => networks.probeGateway(netns, address).catch(() => undefined)),
   );

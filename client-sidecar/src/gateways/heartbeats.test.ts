@@ -265,8 +265,8 @@ test("what is not asked any more is forgotten", async () => {
 
 describe("misses while this process stood still", () => {
   /** @param rounds of one of them: in `+` it answers at once, in `-` not for the second that the round takes */
-  async function pulseAfter(rounds: string, gateways: readonly WatchedGateway[]): Promise<string> {
-    let [now, round] = [0, 0];
+  async function after(rounds: string, gateways: readonly WatchedGateway[]) {
+    let [now, round, settledIn] = [0, 0, 0];
     const signal = new AbortController();
     const stalled = new Heartbeats({
       gateways: () => gateways,
@@ -284,19 +284,24 @@ describe("misses while this process stood still", () => {
       logger,
       clock: soon(() => now),
     });
+    void stalled.settled.then(() => (settledIn = round));
     await stalled.run(signal.signal);
-    return stalled.pulse("of-one");
+    return { pulse: stalled.pulse("of-one"), settledIn };
   }
 
   test("count against nobody", async () => {
-    expect(await pulseAfter("+-----+-----", [one])).toBe("alive");
+    expect(await after("+-----+-----", [one])).toMatchObject({ pulse: "alive" });
+  });
+
+  test("tell an agent that starts nothing: it waits for as many other rounds", async () => {
+    expect(await after("-+-++++", [one])).toMatchObject({ settledIn: 5 });
   });
 
   test("count where it is late again and again", async () => {
-    expect(await pulseAfter("+--------", [one])).toBe("suspect");
+    expect(await after("+--------", [one])).toMatchObject({ pulse: "suspect" });
   });
 
   test("count where another gateway was heard at the same time", async () => {
-    expect(await pulseAfter("+---", [one, other])).toBe("suspect");
+    expect(await after("+---", [one, other])).toMatchObject({ pulse: "suspect" });
   });
 });

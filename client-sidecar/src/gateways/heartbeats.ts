@@ -30,7 +30,7 @@ const STALL_MS = 2 * BEAT_MS;
 /** In a row. A node that is slower for longer is slow, and has to judge all the same. */
 const MOST_STALLS = 5;
 
-/** Enough misses for a gateway to be suspect. */
+/** In which something is learnt: enough misses for a gateway to be suspect. */
 const ROUNDS_TO_SETTLE = 3;
 
 /** Each is some processes. Where more tunnels are in doubt it is this node, or the heartbeat, that fails. */
@@ -103,18 +103,18 @@ export class Heartbeats {
   /** Runs until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     signal.addEventListener("abort", () => this.#settled.resolve());
-    let rounds = 0;
-    do {
+    let learnt = 0;
+    for (let round = 0; !signal.aborted; round += 1) {
       const startedAt = this.#clock.now();
-      await this.#round(rounds);
-      rounds += 1;
-      if (rounds === ROUNDS_TO_SETTLE || this.#heard.size === 0) this.#settled.resolve();
+      if (await this.#round(round)) learnt += 1;
+      if (learnt === ROUNDS_TO_SETTLE || this.#watched.length === 0) this.#settled.resolve();
       const rest = BEAT_MS - (this.#clock.now() - startedAt);
       await pause(Math.max(rest, 0), signal, this.#clock);
-    } while (!signal.aborted);
+    }
   }
 
-  async #round(round: number): Promise<void> {
+  /** @returns whether it says anything about gateways */
+  async #round(round: number): Promise<boolean> {
     const gateways = this.#options.gateways();
     this.#watched = gateways;
     this.#forgetOthers(gateways);
@@ -123,9 +123,11 @@ export class Heartbeats {
     const isLate = this.#clock.now() - startedAt > STALL_MS;
     const isDeaf = isLate && [...answers.values()].every((answer) => answer === undefined);
     this.#stalls = isDeaf ? this.#stalls + 1 : 0;
-    if (!isDeaf || this.#stalls > MOST_STALLS) this.#learn(gateways, answers);
+    const isLearnt = !isDeaf || this.#stalls > MOST_STALLS;
+    if (isLearnt) this.#learn(gateways, answers);
     this.#probeSome();
     this.#tell();
+    return isLearnt;
   }
 
   /** @returns what the gateways say at their addresses, but at those whose turn it is not */

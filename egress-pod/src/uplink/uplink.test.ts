@@ -98,6 +98,15 @@ describe("a gateway that gets no answer from a family any more", () => {
     expect(reasons()).toEqual(["UplinkLost", "UplinkBack"]);
   });
 
+  test("vouches for no family while it is out: two that lose different ones would drive each other out", async () => {
+    expect(uplink.heartbeat("uplink-ipv4")).toBe("works");
+    await say(false, V6);
+    await expect.poll(() => uplink.reason).toBeDefined();
+    expect(uplink.heartbeat("uplink-ipv4")).toBeUndefined();
+    await say(true, V6);
+    await expect.poll(() => uplink.heartbeat("uplink-ipv4")).toBe("works");
+  });
+
   test("tells each loss by another event: of one that repeats the gateway may not change the count", async () => {
     for (const answered of [false, true, false, true]) {
       const told = events.length;

@@ -55,7 +55,10 @@ export class Uplink {
 
   /** The answer to a key for which {@link isUplinkKey} holds. */
   heartbeat(key: string): string | undefined {
-    if (key === UPLINK_LOST_KEY) return this.#state === "lost" ? "lost" : undefined;
+    const isLost = this.#state === "lost";
+    if (key === UPLINK_LOST_KEY) return isLost ? "lost" : undefined;
+    // Two that have lost different families would drive each other out.
+    if (isLost) return undefined;
     const family = FAMILIES.find((each) => key === UPLINK_WORKS_KEYS[each]);
     return family !== undefined && wayOf(this.#of(family)) === "works" ? "works" : undefined;
   }
