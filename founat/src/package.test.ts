@@ -84,7 +84,7 @@ test("the README's example is right in a project that has nothing else", async (
     all: true,
   });
   expect(all).toBe("");
-});
+}, 180_000);
 
 test("it is loaded there, and has what its types say", async () => {
   const program = 'console.log(Object.keys(await import("@egress-nat/founat")).sort().join(" "))';

@@ -43,6 +43,46 @@ test("echoes of one identifier stay with the gateway that they began with", asyn
   expect(await leaks()).toBe(0);
 });
 
+test("echoes and datagrams that nobody answers go to the gateway that takes new flows: none of them is ever over", async () => {
+  const [id, port] = [4713, 4714];
+  const send = (family: Family) => {
+    const [v, to] = [family === "ipv4" ? "" : "6", addressOf("internet", family)];
+    const datagrams = `
+import socket, time
+s = socket.socket(socket.AF_INET${v}, socket.SOCK_DGRAM)
+s.bind(("${addressOf("client", family)}", ${port}))
+while True:
+    s.sendto(b"x", ("${to}", 9))
+    time.sleep(0.2)`;
+    return inside(
+      "client",
+      `ping -n -q -e ${id} -i 0.2 ${to} >/dev/null & p=$!; python3 -c '${datagrams}' & q=$!
+       while [ -e ${LIVE.lasts} ]; do sleep 0.1; done; kill -KILL $p $q`,
+    );
+  };
+  const unheard = "icmp type echo-request drop; icmpv6 type echo-request drop; udp dport 9 drop;";
+  const arrived = async (role: "gateway" | "stranger") =>
+    Promise.all([`id=${id}`, `sport=${port} dport=9`].map(async (text) => (await flows(role, text)).length));
+  await use(first);
+  await inside(
+    "internet",
+    `nft 'table inet deaf { chain i { type filter hook input priority 0; ${unheard} }; }'`,
+  );
+  try {
+    await meanwhile(
+      () => inBoth(send),
+      async () => {
+        await expect.poll(() => arrived("gateway"), { timeout: 20_000 }).toEqual([2, 2]);
+        await use(second, leaving(first));
+        await expect.poll(() => arrived("stranger"), { timeout: 20_000 }).toEqual([2, 2]);
+      },
+    );
+  } finally {
+    await inside("internet", "nft delete table inet deaf");
+  }
+  expect(await leaks()).toBe(0);
+});
+
 test("a flow whose program gives its packets a mark stays as well", async () => {
   const talk = (options: object) =>
     inBoth(async (family) => {

@@ -97,16 +97,16 @@ describe.runIf(mayEnterNetns)("in a network namespace", () => {
 
   test("one that prints nothing for too long is ended with all that it has started, and that is told", async () => {
     const folder = await mkdtemp(join(tmpdir(), "founat-fork-server-"));
-    const impatient = new ForkServer({ silenceMs: 500 });
+    const impatient = new ForkServer({ silenceMs: 2_000 });
     const pid = join(folder, "pid");
     const deaf = `trap '' TERM; echo one; sleep 600 & echo $! > ${pid}; wait; wait`;
     expect(await impatient.run(netns, "sh", ["-c", deaf], "")).toEqual({
       stdout: "one\n",
-      stderr: "it printed nothing for 0.5 s, and was killed",
+      stderr: "it printed nothing for 2 s, and was killed",
       exitCode: undefined,
     });
     await untilGone(Number(await readFile(pid, "utf8")));
-    const slow = "for i in 1 2 3 4; do sleep 0.3; echo $i; done";
+    const slow = "for i in 1 2 3 4; do sleep 0.7; echo $i; done";
     expect(await impatient.run(netns, "sh", ["-c", slow], "")).toMatchObject({ exitCode: 0 });
     impatient.close();
     await rm(folder, { recursive: true });

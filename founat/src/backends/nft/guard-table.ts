@@ -121,11 +121,11 @@ function intoTunnels({ oneWay, replies: { mask } }: ClientPolicy): string {
   `;
 }
 
-/** An attempt to connect is sent again and again: to a gateway that has lost its way out, or is gone, for nothing. */
+/** What nobody answers is sent again and again: to a gateway that has lost its way out, or is gone, for nothing. */
 function unanswered(mask: number): string {
   return `
       # nobody has answered, and flows begin with other gateways: it begins anew
-      meta l4proto tcp ct state new ct mark & ${hex(mask)} != @picked ${clearPin(mask)}
+      ct state new ct mark & ${hex(mask)} != @picked ${clearPin(mask)}
   `;
 }
 
