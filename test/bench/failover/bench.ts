@@ -3,7 +3,15 @@ import { z } from "zod";
 import { loadProgram } from "../../chaos/load-program.ts";
 import { Round } from "../../chaos/round.ts";
 import { NATIVE_SETUP, runAgentPart } from "../native/agent-part.ts";
-import { type Findings, joined, milliseconds, type Report, type Series, worstOf } from "../report.ts";
+import {
+  type Findings,
+  joined,
+  type Limit,
+  milliseconds,
+  type Report,
+  type Series,
+  worstOf,
+} from "../report.ts";
 import { FLOWS } from "./flows.ts";
 
 /** What chaos asks of a cluster. */
@@ -54,7 +62,7 @@ function feltBy({ deaths, moves, losses }: Times): Findings {
   return joined([
     feltDeaths("", feltIn(deaths)),
     feltDeaths(MOVED, feltIn(moves)),
-    { series: [uplinkLost], targets: [worstOf(uplinkLost, LIMITS.uplinkLost)] },
+    eachWithin([uplinkLost, LIMITS.uplinkLost]),
   ]);
 }
 
@@ -70,10 +78,10 @@ function feltDeaths(kind: string, rounds: readonly Round[]): Findings {
     value: rounds.reduce((sum, { broken }) => sum + broken, 0),
     limit: LIMITS.hanging,
   };
-  return {
-    series: [failing, reset],
-    targets: [worstOf(failing, LIMITS.elsewhere), worstOf(reset, LIMITS.ended), hanging],
-  };
+  return joined([
+    eachWithin([failing, LIMITS.elsewhere], [reset, LIMITS.ended]),
+    { series: [], targets: [hanging] },
+  ]);
 }
 
 function downtimes(name: string, rounds: readonly Round[]): Series {
@@ -88,7 +96,7 @@ function findings(whose: string, { deaths, moves, losses }: Times): Findings {
   return joined([
     findingsOf(whose, deaths),
     findingsOf(`${whose}${MOVED}`, moves),
-    { series: [uplinkLost], targets: [worstOf(uplinkLost, LIMITS.uplinkLost)] },
+    eachWithin([uplinkLost, LIMITS.uplinkLost]),
   ]);
 }
 
@@ -98,9 +106,13 @@ function findingsOf(whose: string, deaths: readonly z.infer<typeof Death>[]): Fi
     `flows that the gateway had are ended: ${whose}`,
     deaths.map(({ endedMs }) => endedMs),
   );
+  return eachWithin([steered, LIMITS.elsewhere], [ended, LIMITS.ended]);
+}
+
+function eachWithin(...limited: readonly (readonly [Series, Limit])[]): Findings {
   return {
-    series: [steered, ended],
-    targets: [worstOf(steered, LIMITS.elsewhere), worstOf(ended, LIMITS.ended)],
+    series: limited.map(([series]) => series),
+    targets: limited.map(([series, limit]) => worstOf(series, limit)),
   };
 }
 
