@@ -26,7 +26,7 @@ function planFor({ carriers, clusterRanges, mainRoutes }: Situation): ClientPlan
     { uplink: "eth0", egresses, clusterRanges },
     {
       ...{ uplink, mainRoutes, forget: [], needsAdvertisements: false, families: FAMILIES, pins: new Map() },
-      ways: { ipv4: [], ipv6: [] },
+      ways: [],
     },
   );
 }

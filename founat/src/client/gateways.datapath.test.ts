@@ -89,6 +89,13 @@ async function liveFlows(work: () => Promise<unknown>): Promise<{ way: Way; met:
   );
 }
 
+/** These gateways for what the tests ask, and others for all else. */
+function besidesOthers(...gateways: readonly ClientGateway[]): ClientConfig {
+  const destinations = [`${addressOf("internet", "ipv4")}/32`, `${addressOf("internet", "ipv6")}/128`];
+  const [wide] = configured(service).egresses;
+  return clientConfig(egress({ ...wide, name: "partners/nat", destinations, gateways }), egress(wide));
+}
+
 /** Waits until each of the flows has been answered. */
 async function begun(): Promise<void> {
   const command = "conntrack -L 2>/dev/null | grep -c 'dport=9000 .*ASSURED' || true";
@@ -180,15 +187,10 @@ describe("without a look", () => {
   });
 
   test("those of an Egress without gateways are refused, and begin with those of no other one", async () => {
-    const destinations = [`${addressOf("internet", "ipv4")}/32`, `${addressOf("internet", "ipv6")}/128`];
-    const both = (...gateways: readonly ClientGateway[]) => {
-      const [wide] = configured(second).egresses;
-      return clientConfig(egress({ ...wide, name: "partners/nat", destinations, gateways }), egress(wide));
-    };
-    const { known } = await client.repair(both(first));
+    const { known } = await client.repair(besidesOthers(first));
     expect(await newFlows()).toEqual(all("first"));
     for (const left of [[leaving(first)], []]) {
-      await client.steer(both(...left), known);
+      await client.steer(besidesOthers(...left), known);
       for (const answer of await newFlows()) expect(answer).toMatch(/^E[A-Z]+$/);
     }
     expect(await leaks()).toBe(0);
@@ -391,16 +393,19 @@ test("what the pod leads to a proxy of its own gets there and is of no gateway, 
   await inside("client", "nft delete table ip mesh");
 });
 
-test("no flow is refused while routes still lead to a gateway that is gone", async () => {
+test.each([
+  ["one Egress", configured],
+  ["two Egresses that have gateways of their own", besidesOthers],
+])("no flow is refused while routes still lead to a gateway that is gone, with %s", async (_, configOf) => {
   for (const commands of [0, 1, 2, 3]) {
     await client.remove();
-    const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
-    await client.steer(configured(second), known);
+    const { known } = await client.repair(configOf(first, { ...second, flows: "spare" }));
+    await client.steer(configOf(second), known);
     const killed = new Client({ kernel: interruptedKernel(kernelOf("client"), commands), logger: silent });
-    await expect(killed.apply(configured(second))).rejects.toThrow(Interrupted);
+    await expect(killed.apply(configOf(second))).rejects.toThrow(Interrupted);
     expect(await newFlows(), `after ${commands} commands`).toEqual(all("second"));
-    await use(second);
-    expect(await client.check(configured(second))).toEqual([]);
+    await client.apply(configOf(second));
+    expect(await client.check(configOf(second))).toEqual([]);
   }
 });
 

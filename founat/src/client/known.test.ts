@@ -15,7 +15,7 @@ const use = (...gateways: readonly ClientGateway[]): ClientConfig => clientConfi
 const facts: ClientFacts = {
   uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.2.7", ipv6: "fd00:244:2::7" } },
   ...{ mainRoutes: [], forget: [], needsAdvertisements: false, families: FAMILIES, pins: new Map() },
-  ways: { ipv4: [], ipv6: [] },
+  ways: [],
 };
 
 function known(...gateways: readonly ClientGateway[]): Known {

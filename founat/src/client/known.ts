@@ -6,7 +6,7 @@ import type { Step } from "../kernel/step.ts";
 import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
 import { endFlows } from "./end-flows.ts";
 import { pinKey } from "./pins.ts";
-import { type ClientFacts, type ClientPlan, planWays } from "./plan.ts";
+import { type ClientPlan, planWays, type WayFacts } from "./plan.ts";
 import type { Ways } from "./policy.ts";
 import { choicesOf, gatewaysOf, withoutAddresses } from "./tunnels.ts";
 
@@ -28,16 +28,16 @@ interface Steering {
 
 export class Known implements KnownClient {
   readonly #config: ClientConfig;
-  readonly #facts: ClientFacts;
+  readonly #facts: WayFacts;
   readonly #plan: ClientPlan;
   /** What flows follow. */
   readonly #ways: Ways;
 
   /** @param ways where flows follow others than the plan's */
-  constructor(config: ClientConfig, facts: ClientFacts, plan: ClientPlan, ways: Ways = plan.policy) {
+  constructor(config: ClientConfig, { uplink }: WayFacts, plan: ClientPlan, ways: Ways = plan.policy) {
     const pins = new Map(plan.policy.pins.map(({ link, number }) => [pinKey(link), number]));
     this.#config = config;
-    this.#facts = { ...facts, pins };
+    this.#facts = { uplink, pins };
     this.#plan = plan;
     const { pins: pinned, choices, late } = ways;
     this.#ways = { pins: pinned, choices, late, oneWay: plan.policy.oneWay };

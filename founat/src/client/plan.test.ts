@@ -25,7 +25,7 @@ const facts: ClientFacts = {
   needsAdvertisements: false,
   families: ["ipv4", "ipv6"],
   pins: new Map(),
-  ways: { ipv4: [], ipv6: [] },
+  ways: [],
 };
 
 function egress(changes: Partial<ClientEgress>): ClientEgress {
@@ -179,7 +179,8 @@ describe("a list of gateways", () => {
     ["two of a family", [], [ipv4, { ipv4: "10.96.0.11" }], [false, false]],
     ["none", ["egress4"], [], [true, false]],
   ])("knows one way only with %s", (_, links, gateways, expected) => {
-    const [pins, former] = [new Map([["fou4_cdf04098", 7]]), { ipv4: links, ipv6: [] }];
+    const pins = new Map([["fou4_cdf04098", 7]]);
+    const former = links.map((link) => ({ family: "ipv4" as const, link }));
     const config = { uplink: "eth0", egresses: [{ ...wide, gateways }], clusterRanges: [] };
     const { policy, isInterim } = planClient(config, { ...facts, pins, ways: former });
     expect([policy.oneWay, isInterim]).toEqual(expected);
@@ -225,6 +226,52 @@ describe("a list of gateways", () => {
         new Set([undefined, "fou4_cdf04098", "egress6"]),
       );
     });
+  });
+});
+
+describe("what routes lead to a link that is gone by the plan", () => {
+  const GONE = "fou4_00000001";
+  const [internet, domestic] = ["118 0.0.0.0/0", "117 192.168.10.0/24"];
+  const [toWide, toNarrow] = ["fou4_cdf04098", "fou4_77b09cc9"];
+  const config = (...egresses: readonly ClientEgress[]) => ({ uplink: "eth0", egresses, clusterRanges: [] });
+  const closed = { ...wide, gateways: [] };
+
+  test.each<[string, ClientEgress[], Record<string, string>, string[], isInterim: boolean]>([
+    ["begins with the gateway of its Egress", [wide, narrow], { [internet]: GONE }, [toWide], true],
+    ["does with that of the other one", [wide, narrow], { [domestic]: GONE }, [toNarrow], true],
+    [
+      "begins with none where both lead there",
+      [wide, narrow],
+      { [internet]: GONE, [domestic]: GONE },
+      [],
+      false,
+    ],
+    [
+      "begins with none where one of them has no gateway",
+      [closed, narrow],
+      { [internet]: GONE, [domestic]: GONE },
+      [],
+      false,
+    ],
+    ["begins with none where its Egress has no gateway", [closed, narrow], { [internet]: GONE }, [], false],
+    ["begins with none where nobody carries it now", [wide, narrow], { "117 10.0.0.0/8": GONE }, [], false],
+    ["does without where all Egresses choose alike", [wide], { [internet]: GONE }, [], true],
+    [
+      "goes on as planned where its link is chosen",
+      [wide, narrow],
+      { [internet]: toWide, [domestic]: toWide },
+      [toWide],
+      false,
+    ],
+  ])("%s", (_, egresses, routes, links, isInterim) => {
+    const ways = Object.entries(routes).map(([to, link]) => {
+      const [table, destination = ""] = to.split(" ");
+      return { family: "ipv4" as const, link, route: { table: Number(table), destination } };
+    });
+    const plan = planClient(config(...egresses), { ...facts, ways });
+    const [former] = Object.values(routes);
+    const begun = plan.policy.choices.filter(({ link }) => link === former).flatMap(({ pins }) => pins);
+    expect([begun.map(({ link }) => link), plan.isInterim]).toEqual([links, isInterim]);
   });
 });
 

@@ -4,11 +4,12 @@ import type { Routing } from "../iproute/batch.ts";
 import { linkName, type TunnelLink, type Tunnels, tunnelLink } from "../iproute/links.ts";
 import { carriersOf, decide } from "../routing/coverage.ts";
 import { probeAddress } from "../routing/probe-addresses.ts";
+import { choicesAmong, inOrder, interimChoices } from "./choices.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { markOfReplies, type Pin } from "./mark.ts";
 import { type PinNumbers, pinKey, pinRouting, pinsOf } from "./pins.ts";
-import { type ClientPolicy, choicesAmong, type FamilyCoverage, familyPolicy, type Ways } from "./policy.ts";
-import { clientRouting, type Probe } from "./routes.ts";
+import { type ClientPolicy, type FamilyCoverage, familyPolicy, type Ways } from "./policy.ts";
+import { clientRouting, type FormerWay, type Probe } from "./routes.ts";
 import { clientSysctls, type Sysctl } from "./sysctls.ts";
 import { choicesOf, tunnelsOf, withLinked, withoutAddresses } from "./tunnels.ts";
 
@@ -25,9 +26,12 @@ export interface ClientFacts {
   readonly families: readonly Family[];
   /** Of links that there are, or have been. */
   readonly pins: PinNumbers;
-  /** By which flows may go: links to gateways, and those that routes to destinations lead to. */
-  readonly ways: Readonly<Record<Family, readonly string[]>>;
+  /** By which flows may go until the plan's take over. */
+  readonly ways: readonly FormerWay[];
 }
+
+/** What decides about ways to other gateways. */
+export type WayFacts = Pick<ClientFacts, "uplink" | "pins">;
 
 /** All that a client's network namespace holds for its Egresses. */
 export interface ClientPlan extends Routing, Tunnels {
@@ -78,10 +82,14 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
   }
   const oneWay = goOneWay(routed, pins, facts.ways);
   const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, replies }));
+  const routes = routing.flatMap((ofFamily) => ofFamily.routes);
+  const unled = facts.ways.filter(({ family }) => late[family].length === 0);
+  const interim = interimChoices(unled, routes, choices);
   const links4 = links.filter(({ family }) => family === "ipv4").map(linkName);
   return {
     policy: {
-      ...{ uplink: config.uplink, port, replies, pins, choices, late, oneWay },
+      ...{ uplink: config.uplink, port, replies, pins, late, oneWay },
+      choices: inOrder([...choices, ...interim]),
       families: { ipv4: familyPolicy("ipv4", coverage), ipv6: familyPolicy("ipv6", coverage) },
     },
     fouPorts: routed.flatMap(({ family, local }) => (local === undefined ? [] : [{ family, port }])),
@@ -89,11 +97,11 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
     forget: facts.forget,
     pinning: pinRouting(pins, facts.uplink.addresses),
     bypassRules: routing.flatMap(({ bypassRules }) => bypassRules),
-    routes: routing.flatMap(({ routes }) => routes),
+    routes,
     rules: routing.flatMap(({ rules }) => rules),
     probes,
     sysctls: clientSysctls(config.uplink, links4, facts.needsAdvertisements),
-    isInterim: !oneWay && goOneWay(routed, pins, { ipv4: [], ipv6: [] }),
+    isInterim: interim.length > 0 || (!oneWay && goOneWay(routed, pins, [])),
     // Whoever keeps a plan is not to keep all decisions.
     routed: routed.map(({ family, carriers, local }) => ({ family, carriers, local })),
   };
@@ -103,11 +111,7 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
  * Where flows go with other gateways than those of a plan, all else of which stays as it is: who carries what takes longer to
  * decide than all of this.
  */
-export function planWays(
-  { routed, policy }: ClientPlan,
-  config: ClientConfig,
-  facts: ClientFacts,
-): PlannedWays {
+export function planWays({ routed, policy }: ClientPlan, config: ClientConfig, facts: WayFacts): PlannedWays {
   const egresses = new Map(config.egresses.map((egress) => [egress.name, withLinked(egress, facts.pins)]));
   const current = routed.map((family) => ({
     ...family,
@@ -119,7 +123,7 @@ export function planWays(
 function waysOf(
   routed: readonly RoutedFamily[],
   { port, replies }: Pick<ClientPolicy, "port" | "replies">,
-  facts: ClientFacts,
+  facts: WayFacts,
 ): PlannedWays {
   const links = routed.flatMap(({ family, carriers, local }) =>
     local === undefined
@@ -145,15 +149,14 @@ function waysOf(
 function goOneWay(
   routed: readonly RoutedFamily[],
   pins: readonly Pin[],
-  former: ClientFacts["ways"],
+  former: readonly FormerWay[],
 ): boolean {
   return routed.every(({ family, carriers }) => {
     const [pin, ...others] = pins.filter((each) => each.family === family);
     if (pin === undefined) return true;
     const allLead = [...carriers].every((egress) => choicesOf(family, egress).length > 0);
-    return (
-      others.length === 0 && allLead && former[family].every((link) => pinKey(link) === pinKey(pin.link))
-    );
+    const there = former.filter((each) => each.family === family);
+    return others.length === 0 && allLead && there.every(({ link }) => pinKey(link) === pinKey(pin.link));
   });
 }
 

@@ -1,12 +1,10 @@
-import { isDeepStrictEqual } from "node:util";
 import { type Family, mergeRanges, type Range, rangeOf } from "@egress-nat/addresses";
-import { linkName } from "../iproute/links.ts";
 import { parseCidr, prefixesOf } from "../routing/cidr.ts";
 import { carriedRanges, type Decision, NEVER_SENT, translatedRanges } from "../routing/coverage.ts";
 import { normalizeCidrs } from "../routing/nesting.ts";
 import type { ClientEgress } from "./config.ts";
 import type { Mark, Pin } from "./mark.ts";
-import { choicesOf, gatewaysOf, linksOf } from "./tunnels.ts";
+import { gatewaysOf } from "./tunnels.ts";
 
 /** Why the guard refuses packets. */
 export const REFUSAL_REASONS = [
@@ -44,7 +42,7 @@ export interface ClientPolicy {
 export type Ways = Pick<ClientPolicy, "pins" | "choices" | "late" | "oneWay">;
 
 /** With which gateways flows begin that the routes lead to a link. */
-interface Choice {
+export interface Choice {
   /** Name of the link. */
   readonly link: string;
   /** Any of them, at random. */
@@ -60,31 +58,6 @@ interface FamilyPolicy {
   readonly gateways: readonly string[];
   /** Addresses that outer packets may come from. */
   readonly peers: readonly string[];
-}
-
-/** @param egresses who carries anything of a family */
-export function choicesAmong(
-  family: Family,
-  egresses: Iterable<ClientEgress>,
-  pins: readonly Pin[],
-): { readonly choices: readonly Choice[]; readonly late: readonly Pin[] } {
-  const each = Array.from(egresses, (egress) => {
-    const names = choicesOf(family, egress).map(linkName);
-    const chosen = pins.filter(({ link }) => names.includes(link));
-    const links = chosen.length === 0 ? [] : linksOf(family, egress).map(linkName);
-    return { chosen, others: links.filter((link) => !names.includes(link)) };
-  });
-  // Of two Egresses that name one gateway it belongs to that whose flows begin with it, else to the first.
-  const claims = [
-    ...each.flatMap(({ chosen }) => chosen.map(({ link }) => ({ link, pins: chosen }))),
-    ...each.flatMap(({ chosen, others }) => others.map((link) => ({ link, pins: chosen }))),
-  ];
-  const choices = new Map<string, Choice>();
-  for (const claim of claims) if (!choices.has(claim.link)) choices.set(claim.link, claim);
-  const [first = [], ...others] = each.map(({ chosen }) => chosen);
-  const isCommon = others.every((chosen) => isDeepStrictEqual(chosen, first));
-  const inOrder = [...choices.values()].toSorted((one, other) => (one.link < other.link ? -1 : 1));
-  return { choices: inOrder, late: isCommon ? first : [] };
 }
 
 /** Who carries what of one family. */

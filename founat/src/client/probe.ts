@@ -69,7 +69,7 @@ export async function probeTunnels(
     needsAdvertisements: false,
     families: FAMILIES,
     pins: new Map(),
-    ways: { ipv4: [], ipv6: [] },
+    ways: [],
   });
   const wanted = probes.filter(({ egress }) => egresses?.includes(egress.name) ?? true);
   const results = await Promise.all(wanted.map((probe) => send(kernel, probe, seconds)));

@@ -1,4 +1,4 @@
-import { ADDRESS_BITS, type Family, formatCidr } from "@egress-nat/addresses";
+import { ADDRESS_BITS, FAMILIES, type Family, formatCidr } from "@egress-nat/addresses";
 import type { Routing } from "../iproute/batch.ts";
 import { isLinkName, isPeerLinkName, linkName } from "../iproute/links.ts";
 import { LAST_METRIC, type Route } from "../iproute/routes.ts";
@@ -32,14 +32,27 @@ export const CLIENT_TABLES: readonly number[] = [
   ...Object.values(TUNNEL_TABLES).flatMap(({ routes, deadEnds }) => [routes, deadEnds]),
 ];
 
-/** Names of links of one family by which flows may go: those to gateways, and those that routes to destinations lead to. */
-export function waysThere(family: Family, { links, routes }: NetworkState): string[] {
+/** A link by which flows may go. */
+export interface FormerWay {
+  readonly family: Family;
+  /** Name of the link. */
+  readonly link: string;
+  /** What leads there; nothing does to links that are there for the flows that they have. */
+  readonly route?: Pick<Route, "table" | "destination">;
+}
+
+/** Those that there are: links to gateways, and what routes to destinations lead to. */
+export function waysThere({ links, routes }: NetworkState): FormerWay[] {
   const tables: readonly number[] = [TUNNEL_TABLES.narrow.routes, TUNNEL_TABLES.wide.routes];
-  const toGateways = links.map(({ name }) => name).filter((name) => isPeerLinkName(family, name));
-  const routed = routes.flatMap((route) =>
-    route.family === family && tables.includes(route.table) ? (route.device ?? []) : [],
+  const toGateways = links.flatMap(({ name }) =>
+    FAMILIES.filter((family) => isPeerLinkName(family, name)).map((family) => ({ family, link: name })),
   );
-  return [...new Set([...toGateways, ...routed.filter(isLinkName)])];
+  const routed = routes.flatMap(({ family, table, destination, device = "" }) =>
+    tables.includes(table) && isLinkName(device)
+      ? [{ family, link: device, route: { table, destination } }]
+      : [],
+  );
+  return [...toGateways, ...routed];
 }
 
 /** A packet that asks whether a gateway is at the other end of a tunnel. */

@@ -75,6 +75,6 @@ export function clientFacts(state: Omit<ClientState, "guard">, uplink: string): 
     needsAdvertisements: given.length > 0 && given.every(isAdvertised),
     families: familiesOf(state.sysctls),
     pins: pinNumbers(state),
-    ways: { ipv4: waysThere("ipv4", state), ipv6: waysThere("ipv6", state) },
+    ways: waysThere(state),
   };
 }
