@@ -94,6 +94,24 @@ describe("a client's configuration", () => {
     },
   );
 
+  it("leads nothing to an address that has moved from one of its Egresses to another, until flows are ended", () => {
+    const nat = egress({ gatewaySelection: "Agent" }, []);
+    const objects = [nat, { ...nat, metadata: { ...nat.metadata, name: "partners" } }];
+    const record = clientRecord({ egresses: objects.map(recordEgress) });
+    const view = viewOf(undefined, []);
+    const moved = gateway({ addresses: ["10.244.1.10"] });
+    const config = clientConfig(record, {
+      ...view,
+      egress: ({ name }) => objects.find(({ metadata }) => metadata.name === name),
+      gateways: ({ name }) => (name === "nat" ? [READY] : [moved, DRAINING]),
+      vanishedGateways: ({ name }) => (name === "nat" ? [moved] : []),
+      pulse: () => "alive",
+    });
+    const addresses = config.egresses.map(({ gateways }) => gateways.flatMap(({ ipv4 = [] }) => ipv4));
+    expect(addresses).toEqual([["10.244.1.7"], ["10.244.1.8"]]);
+    expect(config.egresses.flatMap(({ peers }) => peers)).not.toContain("10.244.1.10");
+  });
+
   it("keeps them also where no gateway is heard: it may be this node that hears nothing", () => {
     const object = egress({ gatewaySelection: "Agent" }, ["10.96.0.10"]);
     const record = clientRecord({ egresses: [recordEgress(object)] });

@@ -27,31 +27,70 @@ export function clientConfig(
   record: Pick<ClientRecord, "ifname" | "pod" | "egresses">,
   view: EgressView,
 ): ClientConfig {
+  const known = record.egresses.map((recorded) => knownEgress(record.pod, recorded, view));
+  const named = new Set(known.flatMap((egress) => addressesOf(egress.named)));
+  const moved = new Set(
+    known.flatMap(({ vanished }) => addressesOf(vanished).filter((each) => named.has(each))),
+  );
   return {
     uplink: record.ifname,
-    egresses: record.egresses.map((recorded) => clientEgress(record.pod, recorded, view)),
+    egresses: known.map((egress) => clientEgress(record.pod, withoutAddresses(moved, egress), view)),
     clusterRanges: view.clusterRanges,
   };
 }
 
-function clientEgress(pod: ClientRecord["pod"], recorded: RecordedEgress, view: EgressView): ClientEgress {
+/** An Egress as a client may use it. */
+interface KnownEgress {
+  readonly name: string;
+  readonly policy: RecordedEgress;
+  readonly serviceIPs: readonly string[];
+  readonly named: readonly HeardGateway[];
+  /** Those that the API has named until a moment ago. */
+  readonly vanished: readonly HeardGateway[];
+}
+
+function knownEgress(pod: ClientRecord["pod"], recorded: RecordedEgress, view: EgressView): KnownEgress {
   const egress = view.egress(recorded);
   const isAllowed = egress !== undefined && namespaceTest(egress)(pod.namespace);
-  const serviceIPs = isAllowed ? (egress.status?.serviceIPs ?? []) : [];
   const policy = lastKnown(recorded, view);
-  const named = inEachFamily(isAllowed ? view.gateways(recorded) : [], view);
   const isPicked = isAllowed && policy.gatewaySelection === "Agent";
-  const vanished = inEachFamily(isPicked ? view.vanishedGateways(recorded) : [], view);
+  return {
+    name: egressKey(recorded),
+    policy,
+    serviceIPs: isAllowed ? (egress.status?.serviceIPs ?? []) : [],
+    named: inEachFamily(isAllowed ? view.gateways(recorded) : [], view),
+    vanished: inEachFamily(isPicked ? view.vanishedGateways(recorded) : [], view),
+  };
+}
+
+function addressesOf(gateways: readonly HeardGateway[]): readonly string[] {
+  return gateways.flatMap(({ addresses }) => addresses);
+}
+
+/**
+ * An address that has moved from one Egress to another is nobody's until it has been forgotten: that is what ends the flows
+ * of the former one, which the latter's gateway would send on from another address.
+ */
+function withoutAddresses(moved: ReadonlySet<string>, egress: KnownEgress): KnownEgress {
+  const hasStayed = ({ addresses }: HeardGateway) => addresses.every((address) => !moved.has(address));
+  return { ...egress, named: egress.named.filter(hasStayed), vanished: egress.vanished.filter(hasStayed) };
+}
+
+function clientEgress(
+  pod: ClientRecord["pod"],
+  { name, policy, serviceIPs, named, vanished }: KnownEgress,
+  view: EgressView,
+): ClientEgress {
   const isHearing = isAnyHeard([...named, ...vanished]);
   const gateways = [...named, ...(isHearing ? vanished.filter(mayServe) : vanished)];
   return {
-    name: egressKey(recorded),
+    name,
     destinations: policy.destinations,
     excluded: policy.excludedDestinations,
     originatingOnly: policy.originatingOnly,
     sourcePortAuto: policy.fouSourcePortAuto,
     gateways: clientGateways({ policy, serviceIPs, gateways, place: view.place, client: pod.uid }),
-    peers: [...new Set([...serviceIPs, ...gateways.flatMap(({ addresses }) => addresses)])].sort(),
+    peers: [...new Set([...serviceIPs, ...addressesOf(gateways)])].sort(),
     port: FOU_PORT,
   };
 }
