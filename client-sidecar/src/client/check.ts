@@ -9,7 +9,7 @@ import type { ClientRegistry } from "./registry.ts";
 
 export interface CheckOptions {
   readonly registry: Pick<ClientRegistry, "owner">;
-  readonly networks: Pick<PodNetworks, "check">;
+  readonly networks: Pick<PodNetworks, "apply" | "check" | "isSteered">;
   readonly view: EgressView;
 }
 
@@ -25,9 +25,15 @@ export async function checkClient(
   found: Pick<ClientRecord, "netns" | "addresses">,
 ): Promise<void> {
   const owner = registry.owner(record.netns) ?? record;
+  const config = clientConfig(owner, view);
+  const look = async () => {
+    // What steering has left to do is no difference, and is done within seconds anyway.
+    if (networks.isSteered(found.netns)) await networks.apply(found.netns, config);
+    return networks.check(found.netns, config);
+  };
   const differences = [
     ...addressDifferences(record.addresses, found.addresses),
-    ...(await networks.check(found.netns, clientConfig(owner, view)).catch(missingUplink)),
+    ...(await look().catch(missingUplink)),
   ];
   if (differences.length === 0) return;
   const { namespace, name } = record.pod;

@@ -63,6 +63,10 @@ export class KernelPodNetworks implements PodNetworks {
     return isChanged;
   }
 
+  isSteered(netns: string): boolean {
+    return this.#known.get(netns)?.isSteered ?? false;
+  }
+
   keep(netnses: ReadonlySet<string>): void {
     for (const netns of this.#known.keys()) if (!netnses.has(netns)) this.#known.delete(netns);
     this.#turns.keep(netnses);

@@ -3,11 +3,10 @@
 import { abortable, Deadline } from "@egress-nat/kube";
 import type { Logger } from "@egress-nat/program";
 import type { Adder } from "../client/adder.ts";
-import { checkClient } from "../client/check.ts";
+import { type CheckOptions, checkClient } from "../client/check.ts";
 import type { Lives } from "../client/lives.ts";
 import { sayLookalikes } from "../client/lookalike.ts";
 import type { ClientMetrics } from "../client/metrics.ts";
-import type { PodNetworks } from "../client/networks.ts";
 import type { RecordPodEvent } from "../client/pod.ts";
 import type { ClientRegistry } from "../client/registry.ts";
 import type { Withdrawals } from "../client/withdrawals.ts";
@@ -31,7 +30,7 @@ export interface RequestHandlerOptions {
   readonly lives: Lives;
   readonly withdrawals: Pick<Withdrawals, "withdraw">;
   readonly view: EgressView;
-  readonly networks: Pick<PodNetworks, "check">;
+  readonly networks: CheckOptions["networks"];
   readonly recordEvent: RecordPodEvent;
   readonly metrics: Pick<ClientMetrics, "addSeconds" | "errors">;
   readonly logger: Logger;

@@ -77,6 +77,10 @@ export class FakeNetworks implements PodNetworks {
   /** All of it is done by {@link apply}. */
   async steer(): Promise<undefined> {}
 
+  isSteered(): boolean {
+    return false;
+  }
+
   keep(netnses: ReadonlySet<string>): void {
     this.kept = netnses;
   }

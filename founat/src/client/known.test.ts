@@ -29,6 +29,13 @@ function words(from: Known, ...gateways: readonly ClientGateway[]): string[] | u
     ?.steps.map((step) => ("file" in step && step.file === "nft" ? "lead" : "end flows"));
 }
 
+test("a look has still to follow what was steered, and nothing else", () => {
+  const looked = known(A, spare(B));
+  expect(looked.isSteered).toBe(false);
+  expect(looked.steering(use(A, spare(B)))?.known.isSteered).toBe(false);
+  expect(looked.steering(use(B, existing(A)))?.known.isSteered).toBe(true);
+});
+
 test("where flows go there already nothing is to be done", () => {
   expect(words(known(A, spare(B)), A, spare(B))).toEqual([]);
   expect(words(known(A), A, existing(C))).toEqual([]);

@@ -17,6 +17,8 @@ import { choicesOf, gatewaysOf, withoutAddresses } from "./tunnels.ts";
 export interface KnownClient {
   /** @returns the mark that leads packets to a gateway, whoever gets new flows; undefined where there is no tunnel to it */
   markTo(address: string): number | undefined;
+  /** Whether flows were led elsewhere since the look: all else that has changed is still to be done. */
+  readonly isSteered: boolean;
 }
 
 /** What leads flows elsewhere, and what is known once that is done. */
@@ -27,6 +29,7 @@ interface Steering {
 }
 
 export class Known implements KnownClient {
+  readonly isSteered: boolean;
   readonly #config: ClientConfig;
   readonly #facts: WayFacts;
   readonly #plan: ClientPlan;
@@ -39,6 +42,7 @@ export class Known implements KnownClient {
     this.#config = config;
     this.#facts = { uplink, pins };
     this.#plan = plan;
+    this.isSteered = ways !== plan.policy;
     const { pins: pinned, choices, late } = ways;
     this.#ways = { pins: pinned, choices, late, oneWay: plan.policy.oneWay };
   }
