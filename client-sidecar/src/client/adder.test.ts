@@ -82,6 +82,7 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
   });
   const handler = new RequestHandler({
     ...{ ...shared, adder },
+    reapplier: { reapply: () => undefined },
     started: Promise.resolve(),
     withdrawals: { withdraw: release },
   });

@@ -94,22 +94,38 @@ describe("a client's configuration", () => {
     },
   );
 
-  it("leads nothing to an address that has moved from one of its Egresses to another, until flows are ended", () => {
-    const nat = egress({ gatewaySelection: "Agent" }, []);
-    const objects = [nat, { ...nat, metadata: { ...nat.metadata, name: "partners" } }];
-    const record = clientRecord({ egresses: objects.map(recordEgress) });
-    const view = viewOf(undefined, []);
+  describe("of two Egresses that name one address, because it has moved", () => {
     const moved = gateway({ addresses: ["10.244.1.10"] });
-    const config = clientConfig(record, {
-      ...view,
-      egress: ({ name }) => objects.find(({ metadata }) => metadata.name === name),
-      gateways: ({ name }) => (name === "nat" ? [READY] : [moved, DRAINING]),
-      vanishedGateways: ({ name }) => (name === "nat" ? [moved] : []),
-      pulse: () => "alive",
+    const addressesWith = (partners: object, view: Partial<EgressView>) => {
+      const nat = egress({ gatewaySelection: "Agent" }, []);
+      const other = egress(partners, ["10.96.0.11"]);
+      const objects = [nat, { ...other, metadata: { ...other.metadata, name: "partners" } }];
+      const record = clientRecord({ egresses: objects.map(recordEgress) });
+      const config = clientConfig(record, {
+        ...viewOf(undefined, []),
+        egress: ({ name }) => objects.find(({ metadata }) => metadata.name === name),
+        gateways: ({ name }) => (name === "nat" ? [READY] : [moved, DRAINING]),
+        pulse: () => "alive",
+        ...view,
+      });
+      return config.egresses.map(({ gateways }) => [...new Set(gateways.flatMap(({ ipv4 = [] }) => ipv4))]);
+    };
+    const agent = { gatewaySelection: "Agent" };
+
+    it.each<[string, Partial<EgressView>]>([
+      ["was named until a moment ago", { vanishedGateways: ({ name }) => (name === "nat" ? [moved] : []) }],
+      ["is named still", { gateways: ({ name }) => (name === "nat" ? [READY, moved] : [moved, DRAINING]) }],
+    ])("leads nothing there while it %s, so that flows are ended", (_, view) => {
+      expect(addressesWith(agent, view)).toEqual([["10.244.1.7"], ["10.244.1.8", "10.96.0.11"]]);
     });
-    const addresses = config.egresses.map(({ gateways }) => gateways.flatMap(({ ipv4 = [] }) => ipv4));
-    expect(addresses).toEqual([["10.244.1.7"], ["10.244.1.8"]]);
-    expect(config.egresses.flatMap(({ peers }) => peers)).not.toContain("10.244.1.10");
+
+    it("leads to the Service all the same", () => {
+      const view: Partial<EgressView> = {
+        gateways: ({ name }) => (name === "nat" ? [READY] : [moved]),
+        vanishedGateways: ({ name }) => (name === "nat" ? [moved] : []),
+      };
+      expect(addressesWith({}, view)).toEqual([["10.244.1.7"], ["10.96.0.11"]]);
+    });
   });
 
   it("keeps them also where no gateway is heard: it may be this node that hears nothing", () => {

@@ -28,13 +28,10 @@ export function clientConfig(
   view: EgressView,
 ): ClientConfig {
   const known = record.egresses.map((recorded) => knownEgress(record.pod, recorded, view));
-  const named = new Set(known.flatMap((egress) => addressesOf(egress.named)));
-  const moved = new Set(
-    known.flatMap(({ vanished }) => addressesOf(vanished).filter((each) => named.has(each))),
-  );
+  const moving = addressesOfSeveral(known);
   return {
     uplink: record.ifname,
-    egresses: known.map((egress) => clientEgress(record.pod, withoutAddresses(moved, egress), view)),
+    egresses: known.map((egress) => clientEgress(record.pod, egress, moving, view)),
     clusterRanges: view.clusterRanges,
   };
 }
@@ -68,17 +65,23 @@ function addressesOf(gateways: readonly HeardGateway[]): readonly string[] {
 }
 
 /**
- * An address that has moved from one Egress to another is nobody's until it has been forgotten: that is what ends the flows
- * of the former one, which the latter's gateway would send on from another address.
+ * An address that moves from one Egress to another is nobody's for as long as both have named it a moment ago: that is what
+ * ends the flows of the former one, which the latter's gateway would send on from another address.
  */
-function withoutAddresses(moved: ReadonlySet<string>, egress: KnownEgress): KnownEgress {
-  const hasStayed = ({ addresses }: HeardGateway) => addresses.every((address) => !moved.has(address));
-  return { ...egress, named: egress.named.filter(hasStayed), vanished: egress.vanished.filter(hasStayed) };
+function addressesOfSeveral(egresses: readonly KnownEgress[]): ReadonlySet<string> {
+  const several = new Set<string>();
+  const seen = new Set<string>();
+  for (const { named, vanished } of egresses) {
+    const addresses = new Set(addressesOf([...named, ...vanished]));
+    for (const address of addresses) (seen.has(address) ? several : seen).add(address);
+  }
+  return several;
 }
 
 function clientEgress(
   pod: ClientRecord["pod"],
   { name, policy, serviceIPs, named, vanished }: KnownEgress,
+  moving: ReadonlySet<string>,
   view: EgressView,
 ): ClientEgress {
   const isHearing = isAnyHeard([...named, ...vanished]);
@@ -89,7 +92,7 @@ function clientEgress(
     excluded: policy.excludedDestinations,
     originatingOnly: policy.originatingOnly,
     sourcePortAuto: policy.fouSourcePortAuto,
-    gateways: clientGateways({ policy, serviceIPs, gateways, place: view.place, client: pod.uid }),
+    gateways: clientGateways({ policy, serviceIPs, gateways, moving, place: view.place, client: pod.uid }),
     peers: [...new Set([...serviceIPs, ...addressesOf(gateways)])].sort(),
     port: FOU_PORT,
   };

@@ -16,6 +16,7 @@ function gatewaysOf(changes: Partial<Selection> & { selection?: "Service" | "Age
     policy: { gatewaySelection, sessionAffinity },
     serviceIPs: SERVICE,
     gateways: [A, B, C],
+    moving: new Set(),
     place: { nodeName: "node", zone: undefined },
     client: "client",
     ...rest,

@@ -24,6 +24,8 @@ export interface Selection {
   readonly policy: Pick<RecordedEgress, "gatewaySelection" | "sessionAffinity">;
   readonly serviceIPs: readonly string[];
   readonly gateways: readonly HeardGateway[];
+  /** Addresses that another Egress of the client names as well, because they have moved: nothing is led there. */
+  readonly moving: ReadonlySet<string>;
   /** Where the client is. */
   readonly place: Place;
   /** What tells clients apart: one gateway for each, with sessionAffinity ClientIP. */
@@ -49,13 +51,14 @@ export function inEachFamily(
  * flows. One whose data path is dead keeps none. Where a client has one gateway, that which comes after it is a spare one.
  */
 export function clientGateways(selection: Selection): readonly ClientGateway[] {
-  const { policy, serviceIPs, gateways } = selection;
+  const { policy, serviceIPs, moving } = selection;
+  const gateways = selection.gateways.filter(({ addresses }) => !addresses.some((each) => moving.has(each)));
   // Also while nobody serves behind it: that may pass.
   const service: readonly ClientGateway[] =
     serviceIPs.length > 0 ? [{ ...firstOfEach(serviceIPs), flows: "existing" }] : [];
   if (policy.gatewaySelection === "Service") {
     const keepers = FAMILIES.flatMap((family) => naming(family, keptOf(family, gateways), "existing"));
-    return [target(serviceIPs, gateways), ...service, ...keepers];
+    return [target(serviceIPs, selection.gateways), ...service, ...keepers];
   }
   return [
     ...FAMILIES.flatMap((family) => {

@@ -214,7 +214,7 @@ function partsOf(
     reapply: (clients) => reapplier.reapply(clients),
     ...(acknowledgeDeadlineMs === undefined ? {} : { acknowledgeDeadlineMs }),
   });
-  const requests = new RequestHandler({ ...shared, adder, started });
+  const requests = new RequestHandler({ ...shared, adder, reapplier, started });
   return {
     ...{ registry, steerer, reapplier, driftWatch, keeper, withdrawals, leftovers },
     ...{ requests, heartbeats, reporter, writer },

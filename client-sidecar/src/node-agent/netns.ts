@@ -33,6 +33,7 @@ export class KernelPodNetworks implements PodNetworks {
   readonly #forkServer = new ForkServer();
   /** By namespace. */
   readonly #known = new Map<string, KnownClient>();
+  readonly #steered = new Set<string>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -45,9 +46,11 @@ export class KernelPodNetworks implements PodNetworks {
 
   /** Most of its time it looks. */
   apply(netns: string, config: ClientConfig): Promise<Repair | undefined> {
-    return this.#turns.giveWay(netns, (signal) =>
-      this.#change(netns, () => this.#client(netns).repair(config, signal)),
-    );
+    return this.#turns.giveWay(netns, async (signal) => {
+      const repair = await this.#change(netns, () => this.#client(netns).repair(config, signal));
+      this.#steered.delete(netns);
+      return repair;
+    });
   }
 
   async steer(netns: string, config: ClientConfig): Promise<boolean | undefined> {
@@ -55,7 +58,10 @@ export class KernelPodNetworks implements PodNetworks {
       const known = before && (await this.#client(netns).steer(config, before));
       return { known: known ?? before, isChanged: known && known !== before };
     };
-    const turn = () => this.#change(netns, steer);
+    const turn = () => {
+      this.#steered.add(netns);
+      return this.#change(netns, steer);
+    };
     // Where nothing is known, only a look leads flows elsewhere.
     const { isChanged } = await (this.#known.has(netns)
       ? this.#turns.hurry(netns, turn)
@@ -64,11 +70,12 @@ export class KernelPodNetworks implements PodNetworks {
   }
 
   isSteered(netns: string): boolean {
-    return this.#known.get(netns)?.isSteered ?? false;
+    return this.#steered.has(netns);
   }
 
   keep(netnses: ReadonlySet<string>): void {
-    for (const netns of this.#known.keys()) if (!netnses.has(netns)) this.#known.delete(netns);
+    for (const kept of [this.#known, this.#steered])
+      for (const netns of kept.keys()) if (!netnses.has(netns)) kept.delete(netns);
     this.#turns.keep(netnses);
   }
 

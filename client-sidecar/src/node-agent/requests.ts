@@ -31,6 +31,7 @@ export interface RequestHandlerOptions {
   readonly withdrawals: Pick<Withdrawals, "withdraw">;
   readonly view: EgressView;
   readonly networks: CheckOptions["networks"];
+  readonly reapplier: CheckOptions["reapplier"];
   readonly recordEvent: RecordPodEvent;
   readonly metrics: Pick<ClientMetrics, "addSeconds" | "errors">;
   readonly logger: Logger;
@@ -96,7 +97,7 @@ export class RequestHandler {
   async #check(request: CheckRequest, signal: AbortSignal): Promise<void> {
     await this.#awaitStart(signal);
     const record = this.#options.registry.get(request.record);
-    if (record !== undefined) await checkClient(this.#options, record, request);
+    if (record !== undefined) await checkClient(this.#options, record, request, signal);
   }
 
   async #awaitStart(signal: AbortSignal): Promise<void> {

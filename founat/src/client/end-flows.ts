@@ -59,6 +59,16 @@ sub connection {
   return { isOwn => scalar is_own($source), socket => $socket };
 }
 
+# An attempt that was sent again has begun anew, and may have been answered, since all flows were read.
+sub is_still_wanted {
+  my ($socket, $family, $identity) = @_;
+  ask($socket, CT_GET, 0, $family, $identity);
+  defined recv $socket, my $answer, 1 << 13, 0 or return;
+  my ($length, $type) = unpack 'LS', $answer;
+  return if $type == NLMSG_ERROR || $length < 20;
+  return $wanted{unpack('N', value_of(substr($answer, 20), MARK) // "\0" x 4) & $mask};
+}
+
 open STDOUT, '>', '/dev/null';
 open STDERR, '>', '/dev/null';
 socket my $socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";
@@ -81,7 +91,8 @@ ask($socket, CT_NEW, 0, $_->[0], $_->[1] . $over) for @over;
 while (my @some = splice @sockets, 0, ${SOCKETS_AT_ONCE}) {
   system 'ss', '-K', '-H', '-t', '-n', join ' or ', @some;
 }
-ask($socket, CT_DELETE, 0, @$_) for @lost;
+socket my $asking, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";
+is_still_wanted($asking, @$_) && ask($socket, CT_DELETE, 0, @$_) for @lost;
 `;
 
 /**

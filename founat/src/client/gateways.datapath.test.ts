@@ -1,5 +1,6 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Kernel } from "../kernel/kernel.ts";
 import type { Step } from "../kernel/step.ts";
 import { clientConfig, egress, silent } from "../testing/configs.ts";
 import { Interrupted, interruptedKernel } from "../testing/interrupted.ts";
@@ -206,18 +207,22 @@ describe("without a look", () => {
   });
 });
 
+/** Connections by a reset; all else begins anew with the second gateway. */
+function expectEnded(flows: readonly { way: Way; met: string[] }[]): void {
+  for (const { way, met } of flows) {
+    const [before, error, ...after] = met;
+    expect([way, before]).toEqual([way, "first"]);
+    expect(
+      way.protocol === "tcp" ? ["ECONNRESET", "ECONNABORTED"] : ["EPERM", "EHOSTUNREACH", "second"],
+    ).toContain(error);
+    expect(after).toEqual([]);
+  }
+}
+
 describe("the flows of a gateway that is gone", () => {
   test("are ended: connections by a reset, all else begins anew once its program was told", async () => {
     await use(first);
-    const flows = await liveFlows(() => use(second));
-    for (const { way, met } of flows) {
-      const [before, error, ...after] = met;
-      expect([way, before]).toEqual([way, "first"]);
-      expect(
-        way.protocol === "tcp" ? ["ECONNRESET", "ECONNABORTED"] : ["EPERM", "EHOSTUNREACH", "second"],
-      ).toContain(error);
-      expect(after).toEqual([]);
-    }
+    expectEnded(await liveFlows(() => use(second)));
     expect(await newFlows()).toEqual(all("second"));
   });
 
@@ -235,6 +240,19 @@ describe("the flows of a gateway that is gone", () => {
     expect(await open()).toBe("0\n");
     const ended = (await Promise.all(waiting)).map((talk) => talk.split("\n")[1]);
     expect(ended).toEqual(["ECONNABORTED", "ECONNABORTED"]);
+  });
+
+  test("are ended as well where its address is another Egress's by then, and nobody remembers", async () => {
+    const natOf = (nat: ClientGateway, others: ClientGateway) => {
+      const [partners, wide] = besidesOthers(nat).egresses;
+      return clientConfig(egress(partners), egress({ ...wide, gateways: [others] }));
+    };
+    await client.apply(natOf(first, service));
+    const flows = await liveFlows(() => client.apply(natOf(second, first)));
+    expectEnded(flows);
+    expect(await newFlows()).toEqual(all("second"));
+    expect(await client.check(natOf(second, first))).toEqual([]);
+    expect(await leaks()).toBe(0);
   });
 
   test("leave other connections of the client alone", async () => {
@@ -335,6 +353,32 @@ test.each([
   },
 );
 
+test("one that is made with another gateway while flows are ended goes on", async () => {
+  // It runs between the look at all flows and the end of those that nobody has answered.
+  const slow = "/usr/local/sbin/ss";
+  await inside(
+    "client",
+    `printf '#!/bin/sh\nsleep 4\nexec %s "$@"\n' $(command -v ss) >/tmp/ss; chmod +x /tmp/ss; mv /tmp/ss ${slow}`,
+  );
+  try {
+    await use(first);
+    await meanwhile(
+      () => ask("client", "tcp", addressOf("internet", "ipv4"), LIVE),
+      async () => {
+        await begunBy(addressOf("client", "ipv4"));
+        await dropping(`ip saddr ${addressOf("gateway", "ipv4")} tcp flags syn`, async () => {
+          const { talk } = await steeredMeanwhile("client", client, second);
+          // Before the program sends anything again, which would begin a flow.
+          expect(await inside("client", "conntrack -L -p tcp 2>/dev/null")).toContain(" ESTABLISHED ");
+          expect(gatewaysOf(await talk)).toEqual(["second", "second"]);
+        });
+      },
+    );
+  } finally {
+    await inside("client", `rm ${slow}`);
+  }
+});
+
 test.each([
   ["a container", "neighbour"],
   ["the pod itself", "client"],
@@ -374,6 +418,28 @@ test("where one gateway is left no packet is marked any more, flows stay, and re
   expect(flows).toEqual(ways.map((way) => ({ way, met: ["first"] })));
   expect(await client.check(configured(first))).toEqual([]);
   expect(await leaks()).toBe(0);
+});
+
+test("a second look ends with its signal as well, and what the first has done stands", async () => {
+  await use(first, second);
+  const [kernel, ended] = [kernelOf("client"), new AbortController()];
+  let hasChanged = false;
+  const urgent: Kernel = {
+    ...kernel,
+    read: (steps) => {
+      if (hasChanged) ended.abort(new Error("something else is urgent"));
+      return kernel.read(steps);
+    },
+    run: (steps) => {
+      hasChanged ||= steps.length > 0;
+      return kernel.run(steps);
+    },
+  };
+  const looked = await new Client({ kernel: urgent, logger: silent }).repair(configured(first), ended.signal);
+  expect([looked.differences.length > 0, ended.signal.aborted]).toEqual([true, true]);
+  const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
+  await client.steer(configured(second), known);
+  expect(await newFlows()).toEqual(all("second"));
 });
 
 test("what the pod leads to a proxy of its own gets there and is of no gateway, with one, with several and with none", async () => {

@@ -29,11 +29,12 @@ function words(from: Known, ...gateways: readonly ClientGateway[]): string[] | u
     ?.steps.map((step) => ("file" in step && step.file === "nft" ? "lead" : "end flows"));
 }
 
-test("a look has still to follow what was steered, and nothing else", () => {
-  const looked = known(A, spare(B));
-  expect(looked.isSteered).toBe(false);
-  expect(looked.steering(use(A, spare(B)))?.known.isSteered).toBe(false);
-  expect(looked.steering(use(B, existing(A)))?.known.isSteered).toBe(true);
+test("it takes a look where an Egress has an address that was another one's, whose routes lead there", () => {
+  const besides = (nat: ClientGateway, partners: ClientGateway) =>
+    clientConfig(egress({ gateways: [nat, C] }), egress({ name: "partners/nat", gateways: [partners, C] }));
+  const from = new Known(besides(A, B), facts, planClient(besides(A, B), facts));
+  expect(from.steering(besides(C, B))).toBeDefined();
+  expect(from.steering(besides(C, A))).toBeUndefined();
 });
 
 test("where flows go there already nothing is to be done", () => {

@@ -17,8 +17,6 @@ import { choicesOf, gatewaysOf, withoutAddresses } from "./tunnels.ts";
 export interface KnownClient {
   /** @returns the mark that leads packets to a gateway, whoever gets new flows; undefined where there is no tunnel to it */
   markTo(address: string): number | undefined;
-  /** Whether flows were led elsewhere since the look: all else that has changed is still to be done. */
-  readonly isSteered: boolean;
 }
 
 /** What leads flows elsewhere, and what is known once that is done. */
@@ -29,7 +27,6 @@ interface Steering {
 }
 
 export class Known implements KnownClient {
-  readonly isSteered: boolean;
   readonly #config: ClientConfig;
   readonly #facts: WayFacts;
   readonly #plan: ClientPlan;
@@ -42,7 +39,6 @@ export class Known implements KnownClient {
     this.#config = config;
     this.#facts = { uplink, pins };
     this.#plan = plan;
-    this.isSteered = ways !== plan.policy;
     const { pins: pinned, choices, late } = ways;
     this.#ways = { pins: pinned, choices, late, oneWay: plan.policy.oneWay };
   }
@@ -62,7 +58,8 @@ export class Known implements KnownClient {
    */
   steering(config: ClientConfig): Steering | undefined {
     if (!isDeepStrictEqual(withoutGateways(config), withoutGateways(this.#config))) return undefined;
-    if (config.egresses.some((egress) => this.#isServedAnew(egress))) return undefined;
+    if (config.egresses.some((egress) => this.#isServedAnew(egress) || this.#takesOver(egress)))
+      return undefined;
     const wanted = this.#planOf(config);
     const newcomers = this.#newcomers(wanted);
     const reached = newcomers.size === 0 ? config : without(newcomers, config);
@@ -96,6 +93,14 @@ export class Known implements KnownClient {
     const former = this.#config.egresses.find(({ name }) => name === egress.name);
     if (former === undefined) return false;
     return FAMILIES.some((family) => !takesNew(family, former) && takesNew(family, egress));
+  }
+
+  /** Whether it names an address that was another Egress's: routes of that one lead there. */
+  #takesOver(egress: ClientEgress): boolean {
+    return gatewayAddresses(egress).some((address) => {
+      const namers = this.#config.egresses.filter((each) => gatewayAddresses(each).includes(address));
+      return namers.length > 0 && namers.every(({ name }) => name !== egress.name);
+    });
   }
 
   /** Gateways answer from their own addresses where the node has not translated what came, as with varying source ports. */

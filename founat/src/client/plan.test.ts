@@ -235,6 +235,11 @@ describe("what routes lead to a link that is gone by the plan", () => {
   const [toWide, toNarrow] = ["fou4_cdf04098", "fou4_77b09cc9"];
   const config = (...egresses: readonly ClientEgress[]) => ({ uplink: "eth0", egresses, clusterRanges: [] });
   const closed = { ...wide, gateways: [] };
+  const waysBy = (routes: Readonly<Record<string, string>>) =>
+    Object.entries(routes).map(([to, link]) => {
+      const [table, destination = ""] = to.split(" ");
+      return { family: "ipv4" as const, link, route: { table: Number(table), destination } };
+    });
 
   test.each<[string, ClientEgress[], Record<string, string>, string[], isInterim: boolean]>([
     ["begins with the gateway of its Egress", [wide, narrow], { [internet]: GONE }, [toWide], true],
@@ -264,14 +269,30 @@ describe("what routes lead to a link that is gone by the plan", () => {
       false,
     ],
   ])("%s", (_, egresses, routes, links, isInterim) => {
-    const ways = Object.entries(routes).map(([to, link]) => {
-      const [table, destination = ""] = to.split(" ");
-      return { family: "ipv4" as const, link, route: { table: Number(table), destination } };
-    });
+    const ways = waysBy(routes);
     const plan = planClient(config(...egresses), { ...facts, ways });
     const [former] = Object.values(routes);
     const begun = plan.policy.choices.filter(({ link }) => link === former).flatMap(({ pins }) => pins);
     expect([begun.map(({ link }) => link), plan.isInterim]).toEqual([links, isInterim]);
+  });
+
+  test.each<[string, ClientEgress[], Record<string, string>, isLed: boolean]>([
+    ["is no gateway's yet where it was another Egress's", [wide, narrow], { [domestic]: toWide }, false],
+    ["is, once flows of that one are ended", [wide, narrow], { [domestic]: toNarrow }, true],
+    ["is where some of its routes stay", [wide, narrow], { [internet]: toWide, [domestic]: toWide }, true],
+    [
+      "is where that one has flows there still",
+      [wide, { ...narrow, gateways: [...narrow.gateways, { ipv4: "10.96.0.10", flows: "existing" }] }],
+      { [domestic]: toWide },
+      true,
+    ],
+    ["is where nobody carries what its routes are to", [wide, narrow], { "117 10.0.0.0/8": toWide }, true],
+  ])("the link of a gateway %s", (_, egresses, routes, isLed) => {
+    const known = { ...facts, pins: new Map([[toWide, 7]]), ways: waysBy(routes) };
+    const { links, policy, isInterim } = planClient(config(...egresses), known);
+    expect(links.map(linkName).includes(toWide)).toBe(isLed);
+    expect(policy.pins.some(({ link }) => link === toWide)).toBe(isLed);
+    expect(isInterim).toBe(!isLed);
   });
 });
 

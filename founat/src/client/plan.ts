@@ -4,7 +4,7 @@ import type { Routing } from "../iproute/batch.ts";
 import { linkName, type TunnelLink, type Tunnels, tunnelLink } from "../iproute/links.ts";
 import { carriersOf, decide } from "../routing/coverage.ts";
 import { probeAddress } from "../routing/probe-addresses.ts";
-import { choicesAmong, inOrder, interimChoices } from "./choices.ts";
+import { choicesAmong, inOrder, interimChoices, strayLinks } from "./choices.ts";
 import type { ClientConfig, ClientEgress } from "./config.ts";
 import { markOfReplies, type Pin } from "./mark.ts";
 import { type PinNumbers, pinKey, pinRouting, pinsOf } from "./pins.ts";
@@ -45,7 +45,7 @@ export interface ClientPlan extends Routing, Tunnels {
   readonly sysctls: readonly Sysctl[];
   /**
    * Whether another look is to follow at once: the guard is another one when the routes lead where this plan has them lead, or
-   * gateways wait for the marks of those that this plan takes away.
+   * gateways wait for the marks of those that this plan takes away, or until flows of another Egress are ended.
    */
   readonly isInterim: boolean;
   /** Who carries anything, of families that have routes. It does not depend on gateways. */
@@ -74,15 +74,17 @@ export function planClient(given: ClientConfig, facts: ClientFacts): ClientPlan 
   );
   const probes = probesOf(config.egresses, routed);
   const { links, pins, choices, late } = waysOf(routed, { port, replies }, facts);
+  const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, replies }));
+  const routes = routing.flatMap((ofFamily) => ofFamily.routes);
   const pinned = new Set(pins.map(({ link }) => link));
-  const waiting = new Set(links.flatMap((link) => (pinned.has(linkName(link)) ? [] : (link.remote ?? []))));
+  const strays = strayLinks(facts.ways, routes, routed);
+  const isWaiting = (link: string) => !pinned.has(link) || strays.has(pinKey(link));
+  const waiting = new Set(links.flatMap((link) => (isWaiting(linkName(link)) ? (link.remote ?? []) : [])));
   if (waiting.size > 0) {
     const egresses = given.egresses.map((egress) => withoutAddresses(waiting, egress));
     return { ...planClient({ ...given, egresses }, facts), isInterim: true };
   }
   const oneWay = goOneWay(routed, pins, facts.ways);
-  const routing = routed.map((ofFamily) => clientRouting(ofFamily, { probes, replies }));
-  const routes = routing.flatMap((ofFamily) => ofFamily.routes);
   const unled = facts.ways.filter(({ family }) => late[family].length === 0);
   const interim = interimChoices(unled, routes, choices);
   const links4 = links.filter(({ family }) => family === "ipv4").map(linkName);
