@@ -82,7 +82,7 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
   });
   const handler = new RequestHandler({
     ...{ ...shared, adder },
-    reapplier: { reapply: () => undefined },
+    reapplier: { reapply: () => undefined, isDue: () => false },
     started: Promise.resolve(),
     withdrawals: { withdraw: release },
   });

@@ -16,8 +16,8 @@ const LOOK_PATIENCE_MS = 5_000;
 
 export interface CheckOptions {
   readonly registry: Pick<ClientRegistry, "owner">;
-  readonly networks: Pick<PodNetworks, "check" | "isSteered">;
-  readonly reapplier: Pick<Reapplier, "reapply">;
+  readonly networks: Pick<PodNetworks, "check">;
+  readonly reapplier: Pick<Reapplier, "reapply" | "isDue">;
   readonly view: EgressView;
 }
 
@@ -28,16 +28,14 @@ export interface CheckOptions {
  * @throws ClientError `differs`
  */
 export async function checkClient(
-  { registry, networks, reapplier, view }: CheckOptions,
+  options: CheckOptions,
   record: ClientRecord,
   found: Pick<ClientRecord, "netns" | "addresses">,
   signal: AbortSignal,
 ): Promise<void> {
-  const owner = registry.owner(record.netns) ?? record;
-  await lookAfterSteering({ networks, reapplier }, owner, signal);
   const differences = [
     ...addressDifferences(record.addresses, found.addresses),
-    ...(await networks.check(found.netns, clientConfig(owner, view)).catch(missingUplink)),
+    ...(await lastingDifferences(options, record, found.netns, signal)),
   ];
   if (differences.length === 0) return;
   const { namespace, name } = record.pod;
@@ -48,16 +46,21 @@ export async function checkClient(
   });
 }
 
-/** What steering has left to do is no difference. It would be done within seconds anyway, and is done at once. */
-async function lookAfterSteering(
-  { networks, reapplier }: Pick<CheckOptions, "networks" | "reapplier">,
-  client: ClientRecord,
+/** What a steering has left to do is none. It would be done within seconds anyway, and is done at once. */
+async function lastingDifferences(
+  { registry, networks, reapplier, view }: CheckOptions,
+  record: ClientRecord,
+  netns: string,
   signal: AbortSignal,
-): Promise<void> {
-  if (!networks.isSteered(client.netns)) return;
-  reapplier.reapply([client]);
+): Promise<readonly string[]> {
+  const owner = registry.owner(record.netns) ?? record;
   using patience = new Deadline(LOOK_PATIENCE_MS, signal);
-  while (networks.isSteered(client.netns) && (await pause(POLL_MS, patience.signal)));
+  for (;;) {
+    if (reapplier.isDue(owner)) reapplier.reapply([owner]);
+    while (reapplier.isDue(owner) && (await pause(POLL_MS, patience.signal)));
+    const differences = await networks.check(netns, clientConfig(owner, view)).catch(missingUplink);
+    if (differences.length === 0 || !reapplier.isDue(owner) || patience.signal.aborted) return differences;
+  }
 }
 
 function addressDifferences(client: readonly string[], result: readonly string[]): string[] {

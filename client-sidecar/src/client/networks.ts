@@ -29,8 +29,6 @@ export interface PodNetworks {
    * @returns whether anything had to be changed; undefined where that takes what only {@link apply} makes
    */
   steer(netns: string, config: ClientConfig): Promise<boolean | undefined>;
-  /** Whether {@link apply} has still to follow {@link steer}. */
-  isSteered(netns: string): boolean;
   /** Forgets all namespaces but these. */
   keep(netnses: ReadonlySet<string>): void;
   /** @returns what differs, in words */

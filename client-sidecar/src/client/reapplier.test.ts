@@ -229,3 +229,14 @@ test("a look that was overtaken says nothing, and is not tried again by itself",
   await look();
   expect(networks.applied.size).toBe(1);
 });
+
+test("the look that follows a steering is due until it was made to its end", async () => {
+  await look();
+  expect(reapplier.isDue(record)).toBe(false);
+  reapplier.expectLook(record);
+  networks.isOvertaken = true;
+  await look();
+  expect(reapplier.isDue(record)).toBe(true);
+  await look();
+  expect(reapplier.isDue(record)).toBe(false);
+});

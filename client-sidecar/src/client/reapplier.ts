@@ -50,6 +50,8 @@ export class Reapplier {
   readonly #queue: WorkQueue;
   /** By record, what this process has made of its network namespace: what differs later is another's doing. */
   readonly #applied = new Map<string, Applied>();
+  /** By record, those that a look has still to follow for, whatever is asked of this. */
+  readonly #due = new Set<string>();
 
   constructor(options: ReapplierOptions) {
     this.#options = options;
@@ -81,6 +83,16 @@ export class Reapplier {
     this.#applied.delete(recordId(client));
   }
 
+  /** Whoever steers a client has it looked at later. */
+  expectLook(client: Attachment): void {
+    this.#due.add(recordId(client));
+  }
+
+  /** Whether the look has still to come. */
+  isDue(client: Attachment): boolean {
+    return this.#due.has(recordId(client));
+  }
+
   /** Runs until the signal is aborted. */
   run(signal: AbortSignal): Promise<void> {
     return this.#queue.run((id) => this.#work(id, signal), signal);
@@ -95,7 +107,8 @@ export class Reapplier {
       logger.info({ pod, netns }, "network namespace is gone, withdrawing its client");
       await lives.happened("vanished", record);
     }
-    for (const id of this.#applied.keys()) if (registry.get(id) === undefined) this.#applied.delete(id);
+    for (const kept of [this.#applied, this.#due])
+      for (const id of kept.keys()) if (registry.get(id) === undefined) kept.delete(id);
     networks.keep(new Set(registry.values().map(({ netns }) => netns)));
     withdrawals.scan();
   }
@@ -112,6 +125,7 @@ export class Reapplier {
     const look = await networks.apply(record.netns, config);
     // Whoever has steered the client has it looked at again.
     if (look === undefined) return done;
+    this.#due.delete(id);
     const { differences, localRoutes } = look;
     const before = this.#applied.get(id);
     const after = { addedAt: record.addedAt, config, localRoutes };

@@ -27,11 +27,13 @@ let later: (() => void)[];
 let log: string[];
 /** In whose namespaces a change is nobody else's doing. */
 let expected: string[];
+/** Who has to be looked at. */
+let due: Set<string>;
 let stop: () => Promise<void>;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "egress-nat-steerer-"));
-  [log, later, expected] = [[], [], []];
+  [log, later, expected, due] = [[], [], [], new Set()];
   registry = new ClientRegistry(new NodeState(locationsIn(folder), logger));
   for (const record of records) registry.add(record);
   const steer = async (netns: string) => {
@@ -43,6 +45,7 @@ beforeEach(() => {
     for (const { containerId } of clients) log.push(`looked at ${containerId}`);
   };
   const expectChanges = ({ containerId }: Attachment) => expected.push(containerId);
+  const expectLook = ({ containerId }: Attachment) => due.add(containerId);
   const after = (_: number, callback: () => void) => {
     later.push(callback);
     return () => undefined;
@@ -52,7 +55,7 @@ beforeEach(() => {
     ...{
       registry,
       networks: { steer },
-      reapplier: { reapply, expectChanges },
+      reapplier: { reapply, expectChanges, expectLook },
       logger,
       clock: { now: () => 0, after },
     },
@@ -96,6 +99,12 @@ test("what was changed, or may have been when it failed, is taken for nobody els
   steerer.steer(records.slice(0, 5));
   expect((await happened(7)).filter((each) => each.startsWith("steered"))).toHaveLength(5);
   expect(expected.toSorted()).toEqual(["sandbox-0", "sandbox-1", "sandbox-2"]);
+});
+
+test("a look is due at all of them, also where nothing was changed, or that failed", async () => {
+  steerer.steer(records.slice(0, 5));
+  await happened(7);
+  expect([...due].toSorted()).toEqual(records.slice(0, 5).map(({ containerId }) => containerId));
 });
 
 test("a client that is steered again within that time is looked at once", async () => {

@@ -23,7 +23,7 @@ export interface SteererOptions {
   readonly registry: Pick<ClientRegistry, "get" | "isOwner">;
   readonly view: EgressView;
   readonly networks: Pick<PodNetworks, "steer">;
-  readonly reapplier: Pick<Reapplier, "reapply" | "expectChanges">;
+  readonly reapplier: Pick<Reapplier, "reapply" | "expectChanges" | "expectLook">;
   readonly logger: Logger;
   readonly clock?: Clock;
 }
@@ -89,6 +89,8 @@ export class Steerer {
         "cannot steer a client: what it lacks is seen when it is looked at",
       );
       return false;
+    } finally {
+      reapplier.expectLook(record);
     }
   }
 }

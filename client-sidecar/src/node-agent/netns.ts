@@ -33,7 +33,6 @@ export class KernelPodNetworks implements PodNetworks {
   readonly #forkServer = new ForkServer();
   /** By namespace. */
   readonly #known = new Map<string, KnownClient>();
-  readonly #steered = new Set<string>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -46,11 +45,9 @@ export class KernelPodNetworks implements PodNetworks {
 
   /** Most of its time it looks. */
   apply(netns: string, config: ClientConfig): Promise<Repair | undefined> {
-    return this.#turns.giveWay(netns, async (signal) => {
-      const repair = await this.#change(netns, () => this.#client(netns).repair(config, signal));
-      this.#steered.delete(netns);
-      return repair;
-    });
+    return this.#turns.giveWay(netns, (signal) =>
+      this.#change(netns, () => this.#client(netns).repair(config, signal)),
+    );
   }
 
   async steer(netns: string, config: ClientConfig): Promise<boolean | undefined> {
@@ -58,10 +55,7 @@ export class KernelPodNetworks implements PodNetworks {
       const known = before && (await this.#client(netns).steer(config, before));
       return { known: known ?? before, isChanged: known && known !== before };
     };
-    const turn = () => {
-      this.#steered.add(netns);
-      return this.#change(netns, steer);
-    };
+    const turn = () => this.#change(netns, steer);
     // Where nothing is known, only a look leads flows elsewhere.
     const { isChanged } = await (this.#known.has(netns)
       ? this.#turns.hurry(netns, turn)
@@ -69,13 +63,8 @@ export class KernelPodNetworks implements PodNetworks {
     return isChanged;
   }
 
-  isSteered(netns: string): boolean {
-    return this.#steered.has(netns);
-  }
-
   keep(netnses: ReadonlySet<string>): void {
-    for (const kept of [this.#known, this.#steered])
-      for (const netns of kept.keys()) if (!netnses.has(netns)) kept.delete(netns);
+    for (const netns of this.#known.keys()) if (!netnses.has(netns)) this.#known.delete(netns);
     this.#turns.keep(netnses);
   }
 

@@ -77,10 +77,6 @@ export class FakeNetworks implements PodNetworks {
   /** All of it is done by {@link apply}. */
   async steer(): Promise<undefined> {}
 
-  isSteered(): boolean {
-    return false;
-  }
-
   keep(netnses: ReadonlySet<string>): void {
     this.kept = netnses;
   }

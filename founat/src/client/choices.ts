@@ -59,7 +59,9 @@ export function interimChoices(
 }
 
 /**
- * Links that have flows of other Egresses than those that name their gateway: its address has moved while nobody looked.
+ * Links that have flows of an Egress which does not name their gateway, because its address has moved to another Egress while
+ * nobody looked: what present routes lead there will be of Egresses that do not name it, and what will be of those that name
+ * it is led elsewhere.
  *
  * @param former ways that there are
  * @param routes the plan's
@@ -71,19 +73,24 @@ export function strayLinks(
   routes: readonly Route[],
   routed: readonly { readonly family: Family; readonly carriers: ReadonlySet<ClientEgress> }[],
 ): ReadonlySet<string> {
-  const own = new Map<string, Set<string>>();
+  /** By the link that the plan's routes of an Egress lead to: the links that it names, and those that it has routes to. */
+  const ways = new Map<string, { readonly named: Set<string>; readonly had: Set<string> }>();
   for (const { family, carriers } of routed) {
     for (const carrier of carriers) {
       const device = linkName(tunnelOf(family, carrier));
+      const { named, had } = ways.get(device) ?? { named: new Set(), had: new Set() };
       const links = linksOf(family, carrier).map((link) => pinKey(linkName(link)));
-      own.set(device, new Set([...(own.get(device) ?? []), ...links]));
+      ways.set(device, { named: new Set([...named, ...links]), had });
     }
   }
-  const strays = successors(former, routes).filter(({ link, devices }) => {
-    const carried = devices.filter((device) => device !== undefined);
-    return carried.length > 0 && carried.every((device) => !own.get(device)?.has(pinKey(link)));
-  });
-  return new Set(strays.map(({ link }) => pinKey(link)));
+  for (const { link, devices } of successors(former, routes))
+    for (const device of devices) ways.get(device ?? "")?.had.add(pinKey(link));
+  const all = [...ways.values()];
+  const links = all.flatMap(({ had }) => [...had]);
+  const isStray = (link: string) =>
+    all.every(({ named, had }) => !(had.has(link) && named.has(link))) &&
+    all.some(({ named, had }) => named.has(link) && had.size > 0);
+  return new Set(links.filter(isStray));
 }
 
 /** To which links the plan leads what present routes lead to a link; undefined for what nobody carries any more. */

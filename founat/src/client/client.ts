@@ -49,36 +49,30 @@ export class Client {
   /**
    * As {@link apply}, for callers that report what was changed.
    *
-   * @param signal ends it as long as nothing was changed: it looks for most of its time. Where it has changed something and
-   *   looks once more, that is left undone, and what it has made is returned
+   * @param signal ends it as long as nothing was changed: it looks for most of its time
    * @throws FounatError as {@link apply}; the reason of the signal
    */
   async repair(config: ClientConfig, signal?: AbortSignal): Promise<Repair> {
     const found = new Map<string, Difference>();
-    const attempt = async (until?: AbortSignal) => {
+    let until = signal;
+    const attempt = async () => {
       const { differences, steps, ...looked } = await endedBy(until, () => this.#changes(config));
       for (const difference of differences) found.set(difference.text, difference);
+      if (steps.length > 0) until = undefined;
       await this.#kernel.run(steps);
       return looked;
     };
     const look = () =>
-      attempt(signal).catch((err: unknown) => {
+      attempt().catch((err: unknown) => {
         // The kernel goes on between a look and a step: a router's route that was to be taken away may have run out.
         if (!isFailedCommand(err)) throw err;
         this.#logger.debug({ err }, "a step failed: looking again");
         return attempt();
       });
     let looked = await look();
-    for (let looks = 1; looked.isInterim && looks < MAX_LOOKS; looks += 1) {
-      const next = await look().catch((err: unknown) => {
-        if (err !== signal?.reason) throw err;
-      });
-      // What the one before has made is whole by itself.
-      if (next === undefined) break;
-      looked = next;
-    }
+    for (let looks = 1; looked.isInterim && looks < MAX_LOOKS; looks += 1) looked = await look();
     const { localRoutes, known, isInterim } = looked;
-    if (isInterim && !signal?.aborted)
+    if (isInterim)
       this.#logger.warn(
         { uplink: config.uplink },
         "some gateways wait until others have gone: there are more than a client tells apart",

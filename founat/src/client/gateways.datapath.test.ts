@@ -1,6 +1,5 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Kernel } from "../kernel/kernel.ts";
 import type { Step } from "../kernel/step.ts";
 import { clientConfig, egress, silent } from "../testing/configs.ts";
 import { Interrupted, interruptedKernel } from "../testing/interrupted.ts";
@@ -418,28 +417,6 @@ test("where one gateway is left no packet is marked any more, flows stay, and re
   expect(flows).toEqual(ways.map((way) => ({ way, met: ["first"] })));
   expect(await client.check(configured(first))).toEqual([]);
   expect(await leaks()).toBe(0);
-});
-
-test("a second look ends with its signal as well, and what the first has done stands", async () => {
-  await use(first, second);
-  const [kernel, ended] = [kernelOf("client"), new AbortController()];
-  let hasChanged = false;
-  const urgent: Kernel = {
-    ...kernel,
-    read: (steps) => {
-      if (hasChanged) ended.abort(new Error("something else is urgent"));
-      return kernel.read(steps);
-    },
-    run: (steps) => {
-      hasChanged ||= steps.length > 0;
-      return kernel.run(steps);
-    },
-  };
-  const looked = await new Client({ kernel: urgent, logger: silent }).repair(configured(first), ended.signal);
-  expect([looked.differences.length > 0, ended.signal.aborted]).toEqual([true, true]);
-  const { known } = await client.repair(configured(first, { ...second, flows: "spare" }));
-  await client.steer(configured(second), known);
-  expect(await newFlows()).toEqual(all("second"));
 });
 
 test("what the pod leads to a proxy of its own gets there and is of no gateway, with one, with several and with none", async () => {

@@ -277,7 +277,13 @@ describe("what routes lead to a link that is gone by the plan", () => {
   });
 
   test.each<[string, ClientEgress[], Record<string, string>, isLed: boolean]>([
-    ["is no gateway's yet where it was another Egress's", [wide, narrow], { [domestic]: toWide }, false],
+    [
+      "is no gateway's yet where it was another Egress's",
+      [wide, narrow],
+      { [domestic]: toWide, [internet]: GONE },
+      false,
+    ],
+    ["is where its Egress has handed over all that it had", [wide, narrow], { [domestic]: toWide }, true],
     ["is, once flows of that one are ended", [wide, narrow], { [domestic]: toNarrow }, true],
     ["is where some of its routes stay", [wide, narrow], { [internet]: toWide, [domestic]: toWide }, true],
     [

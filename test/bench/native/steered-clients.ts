@@ -55,7 +55,7 @@ export class SteeredClients {
           }),
       },
       // A look would make all links anew, because veths are not what it expects.
-      reapplier: { reapply: () => undefined, expectChanges: () => undefined },
+      reapplier: { reapply: () => undefined, expectChanges: () => undefined, expectLook: () => undefined },
       logger: createLogger({ name: "bench", level: "warn" }),
     });
   }
