@@ -49,7 +49,10 @@ export class Steerer {
 
   /** Steers clients of Egresses or gateways that have changed, and has them brought up to date. */
   steer(clients: readonly Attachment[]): void {
-    for (const client of clients) this.#queue.add(recordId(client));
+    for (const client of clients) {
+      this.#options.reapplier.expectLook(client);
+      this.#queue.add(recordId(client));
+    }
   }
 
   /** Runs until the signal is aborted. */

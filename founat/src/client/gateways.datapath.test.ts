@@ -1,5 +1,6 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Kernel } from "../kernel/kernel.ts";
 import type { Step } from "../kernel/step.ts";
 import { clientConfig, egress, silent } from "../testing/configs.ts";
 import { Interrupted, interruptedKernel } from "../testing/interrupted.ts";
@@ -417,6 +418,21 @@ test("where one gateway is left no packet is marked any more, flows stay, and re
   expect(flows).toEqual(ways.map((way) => ({ way, met: ["first"] })));
   expect(await client.check(configured(first))).toEqual([]);
   expect(await leaks()).toBe(0);
+});
+
+test("a repair that has changed something does not end with its signal before it is done", async () => {
+  await use(first, second);
+  const [kernel, ended] = [kernelOf("client"), new AbortController()];
+  const urgent: Kernel = {
+    ...kernel,
+    run: (steps) => {
+      if (steps.length > 0) ended.abort(new Error("something else is urgent"));
+      return kernel.run(steps);
+    },
+  };
+  await new Client({ kernel: urgent, logger: silent }).repair(configured(first), ended.signal);
+  expect(ended.signal.aborted).toBe(true);
+  expect(await client.check(configured(first))).toEqual([]);
 });
 
 test("what the pod leads to a proxy of its own gets there and is of no gateway, with one, with several and with none", async () => {

@@ -276,6 +276,10 @@ describe("what routes lead to a link that is gone by the plan", () => {
     expect([begun.map(({ link }) => link), plan.isInterim]).toEqual([links, isInterim]);
   });
 
+  const keeping = {
+    ...narrow,
+    gateways: [...narrow.gateways, { ipv4: "10.96.0.10", flows: "existing" as const }],
+  };
   test.each<[string, ClientEgress[], Record<string, string>, isLed: boolean]>([
     [
       "is no gateway's yet where it was another Egress's",
@@ -283,22 +287,39 @@ describe("what routes lead to a link that is gone by the plan", () => {
       { [domestic]: toWide, [internet]: GONE },
       false,
     ],
+    [
+      "is none's yet either with other source ports",
+      [{ ...wide, sourcePortAuto: true }, narrow],
+      { [domestic]: toWide, [internet]: GONE },
+      false,
+    ],
     ["is where its Egress has handed over all that it had", [wide, narrow], { [domestic]: toWide }, true],
-    ["is, once flows of that one are ended", [wide, narrow], { [domestic]: toNarrow }, true],
+    [
+      "is, once flows of that one are ended",
+      [wide, narrow],
+      { [domestic]: toNarrow, [internet]: GONE },
+      true,
+    ],
     ["is where some of its routes stay", [wide, narrow], { [internet]: toWide, [domestic]: toWide }, true],
     [
       "is where that one has flows there still",
-      [wide, { ...narrow, gateways: [...narrow.gateways, { ipv4: "10.96.0.10", flows: "existing" }] }],
-      { [domestic]: toWide },
+      [wide, keeping],
+      { [domestic]: toWide, [internet]: GONE },
       true,
     ],
-    ["is where nobody carries what its routes are to", [wide, narrow], { "117 10.0.0.0/8": toWide }, true],
+    [
+      "is where nobody carries what its routes are to",
+      [wide, narrow],
+      { "117 10.0.0.0/8": toWide, [internet]: GONE },
+      true,
+    ],
   ])("the link of a gateway %s", (_, egresses, routes, isLed) => {
     const known = { ...facts, pins: new Map([[toWide, 7]]), ways: waysBy(routes) };
     const { links, policy, isInterim } = planClient(config(...egresses), known);
-    expect(links.map(linkName).includes(toWide)).toBe(isLed);
-    expect(policy.pins.some(({ link }) => link === toWide)).toBe(isLed);
-    expect(isInterim).toBe(!isLed);
+    const isOfGateway = (name: string) => name.endsWith(toWide.slice(-8));
+    expect(links.map(linkName).some(isOfGateway)).toBe(isLed);
+    expect(policy.pins.some(({ link }) => isOfGateway(link))).toBe(isLed);
+    if (!isLed) expect(isInterim).toBe(true);
   });
 });
 
