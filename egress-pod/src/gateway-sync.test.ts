@@ -108,6 +108,18 @@ test("what was prepared is not done again; another configuration is", async () =
   ]);
 });
 
+test("what was prepared does not count any more once another configuration has failed half-way", async () => {
+  const { calls, failing, sync } = recorder();
+  await sync.prepare(CONFIG);
+  failing.add("configure");
+  await expect(sync.prepare({ ...CONFIG, destinations: ["192.0.2.0/24"] })).rejects.toThrow(
+    "configure failed",
+  );
+  failing.clear();
+  await sync.prepare(CONFIG);
+  expect(calls.at(-1)).toBe('configure ["0.0.0.0/0"]');
+});
+
 test("after a failure nothing counts as prepared", async () => {
   const { calls, failing, sync } = recorder();
   await sync.prepare(CONFIG);

@@ -57,6 +57,7 @@ export class GatewaySync {
   async prepare(config: GatewayConfig): Promise<void> {
     if (isDeepStrictEqual(this.#prepared, config)) return;
     this.#gateway ??= this.#createGateway(config);
+    this.#prepared = undefined;
     await this.#gateway.configure(config);
     this.#prepared = config;
   }

@@ -63,12 +63,24 @@ test("a program may let its signal's reason through", async () => {
   expect([end.code, last(end)?.msg]).toEqual([0, "stopped"]);
 });
 
-test("a second signal ends a program that does not", async () => {
+test("a second SIGINT ends a program that does not", async () => {
   const end = await run(`signal.addEventListener("abort", ready); ready(); await new Promise(() => {});`, [
-    "SIGTERM",
-    "SIGTERM",
+    "SIGINT",
+    "SIGINT",
   ]);
-  expect(end.code).toBe(143);
+  expect(end.code).toBe(130);
+});
+
+test("a second SIGTERM is the same wish: a runtime that was restarted sends it again", async () => {
+  const body = `
+    const { promise: twice, resolve } = Promise.withResolvers();
+    let times = 0;
+    process.on("SIGTERM", () => (++times < 2 ? ready() : resolve()));
+    ready();
+    await twice;
+    logger.info({}, "tidy");`;
+  const end = await run(body, ["SIGTERM", "SIGTERM"]);
+  expect([end.code, end.lines.at(-2)?.msg]).toEqual([0, "tidy"]);
 });
 
 test("a wrong configuration has its own exit code and says what to do", async () => {

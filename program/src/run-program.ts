@@ -12,20 +12,26 @@ export type Program = (context: ProgramContext) => Promise<void>;
 /** As sysexits(3): EX_CONFIG, EX_SOFTWARE. Distinct, so that a look at the pod's last state tells which. */
 const EXIT_CONFIGURATION = 78;
 const EXIT_SOFTWARE = 70;
+/** 128 and the number of SIGINT, as shells say it. */
+const EXIT_INTERRUPTED = 130;
 
 /**
  * Runs a program to its end and sets the exit code of the process: 0 when it returned, 78 when its configuration is
  * wrong, 70 when it failed. An error that nobody caught ends the process: state is in the kernel and the API, and a
  * start from there is safer than to go on half-broken.
  *
- * A second SIGTERM or SIGINT ends the process at once.
+ * A second SIGINT ends the process at once. A second SIGTERM does not: a container runtime that was restarted sends it
+ * again, and who wants no more patience has SIGKILL.
  */
 export async function runProgram(name: string, program: Program): Promise<void> {
   const logger = createLogger({ name });
   const controller = new AbortController();
 
   const stop = (reason: NodeJS.Signals) => {
-    if (controller.signal.aborted) process.exit(128 + (reason === "SIGINT" ? 2 : 15));
+    if (controller.signal.aborted) {
+      if (reason === "SIGINT") process.exit(EXIT_INTERRUPTED);
+      return;
+    }
     logger.info({ signal: reason }, "stopping");
     controller.abort(new DOMException(`stopped by ${reason}`, "AbortError"));
   };

@@ -13,8 +13,9 @@ import { addRequest } from "../testing/add-request.ts";
 import { agentMetrics } from "../testing/agent-metrics.ts";
 import { egress } from "../testing/egress.ts";
 import { FakeNetworks } from "../testing/fake-networks.ts";
+import { gateway } from "../testing/gateway.ts";
 import { locationsIn } from "../testing/locations.ts";
-import { Adder } from "./adder.ts";
+import { Adder, type AdderOptions } from "./adder.ts";
 import { livesOf } from "./lives.ts";
 import type { RecordPodEvent } from "./pod.ts";
 import { ClientRegistry } from "./registry.ts";
@@ -38,7 +39,11 @@ afterEach(() => {
 });
 
 /** An agent whose slices are written, and whose kernel is changed, when the test says so. */
-function setUp(write: () => Promise<unknown> = async () => undefined, step?: () => Promise<unknown>) {
+function setUp(
+  write: () => Promise<unknown> = async () => undefined,
+  step?: () => Promise<unknown>,
+  gatewayOf: Partial<Pick<AdderOptions, "ask" | "view" | "acknowledgeDeadlineMs">> = {},
+) {
   const folder = mkdtempSync(join(tmpdir(), "egress-nat-add-"));
   folders.push(folder);
   const state = new NodeState(locationsIn(folder), logger);
@@ -79,6 +84,7 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
     ask: async () => "applied",
     lookUpPod: () => expect.fail("no pod is looked up"),
     reapply: () => undefined,
+    ...gatewayOf,
   });
   const handler = new RequestHandler({
     ...{ ...shared, adder },
@@ -86,7 +92,7 @@ function setUp(write: () => Promise<unknown> = async () => undefined, step?: () 
     started: Promise.resolve(),
     withdrawals: { withdraw: release },
   });
-  return { networks, registry, recordEvent, handler };
+  return { networks, registry, recordEvent, handler, view };
 }
 
 /** The ADD of one sandbox after another, all in one network namespace, each with an address and an Egress of its own. */
@@ -171,6 +177,26 @@ it("a network namespace is its last sandbox's, however late those before it are 
     }),
     { numRuns: 25 },
   );
+});
+
+it("while gateways do not acknowledge, a client that is tried again and again keeps one address from others", async () => {
+  let answer: "silent" | "applied" = "silent";
+  const nat = egress({ clientStartup: "WaitForGateway" });
+  const { view } = setUp();
+  const { registry, handler } = setUp(undefined, undefined, {
+    ask: async () => answer,
+    view: { ...view, egress: () => nat, gateways: () => [gateway()] },
+    acknowledgeDeadlineMs: 10,
+  });
+  const added = vi.spyOn(registry, "add");
+  for (let number = 1; number <= 3; number += 1) {
+    const tried = handler.handle(request(number), never);
+    await expect(tried).rejects.toThrow("no gateway of Egress internet/nat answered the heartbeat");
+  }
+  expect(added.mock.calls.flatMap(([{ addresses }]) => addresses)).toEqual(["10.244.0.1"]);
+  answer = "applied";
+  await handler.handle(request(4), never);
+  expect(registry.values()).toMatchObject([{ addresses: ["10.244.0.4"] }]);
 });
 
 describe("a second network of a client", () => {

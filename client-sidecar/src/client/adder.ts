@@ -59,6 +59,8 @@ export interface AdderOptions extends AnnouncementEffects {
 /** Whatever it has begun and cannot finish, it takes back. */
 export class Adder {
   readonly #options: AdderOptions;
+  /** Egresses whose gateways have not acknowledged the last client. */
+  readonly #unacknowledged = new Set<string>();
 
   constructor(options: AdderOptions) {
     this.#options = options;
@@ -103,6 +105,9 @@ export class Adder {
     signal: AbortSignal,
   ): Promise<ClientConfig> {
     const { state, registry, lives, networks, view, reapply } = this.#options;
+    // Who is not acknowledged keeps an address from others until gateways answer, and is tried again with the next one.
+    const doubtful = egresses.filter(({ metadata }) => this.#unacknowledged.has(egressKey(metadata)));
+    for (const egress of doubtful) await this.#announce(record, egress, signal);
     const config = clientConfig(owner, view);
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
@@ -130,9 +135,14 @@ export class Adder {
   }
 
   async #announce(record: ClientRecord, egress: EgressFacts, signal: AbortSignal): Promise<void> {
-    const leftOut = await announce(this.#options, egress, signal);
+    const key = egressKey(egress.metadata);
+    const leftOut = await announce(this.#options, egress, signal).catch((err: unknown) => {
+      if (err instanceof ClientError && err.code === "not-acknowledged") this.#unacknowledged.add(key);
+      throw err;
+    });
+    this.#unacknowledged.delete(key);
     if (leftOut.length === 0) return;
-    const message = `gateways of Egress ${egressKey(egress.metadata)} do not answer the heartbeat and are left out: ${leftOut.join(", ")}`;
+    const message = `gateways of Egress ${key} do not answer the heartbeat and are left out: ${leftOut.join(", ")}`;
     this.#options.recordEvent(record.pod, { type: "Warning", reason: "GatewayNotAnswering", message });
   }
 

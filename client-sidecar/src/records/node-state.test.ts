@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createLogger } from "@egress-nat/program";
@@ -41,6 +41,14 @@ describe("a file that cannot be read now", () => {
   it("of an address keeps its Egresses when a slice tells of others", () => {
     expect(() => state.addTombstone(ADDRESS, [{ namespace: "internet", name: "office" }])).toThrow("EMFILE");
   });
+});
+
+it("the file of an address that says it all is not written again: the disk may be full when the agent starts", () => {
+  state.addTombstone(ADDRESS, [NAT]);
+  const file = join(locationsIn(folder).stateDirectory, "addresses", ADDRESS);
+  const { ino } = statSync(file);
+  state.addTombstone(ADDRESS, [NAT]);
+  expect(statSync(file).ino).toBe(ino);
 });
 
 it("a record that the CNI plugin removes while it is looked for is none", () => {

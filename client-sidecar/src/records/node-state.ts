@@ -81,9 +81,12 @@ export class NodeState extends StateFolder {
    * @throws Error when those that are known cannot be read now, or the file cannot be written
    */
   addTombstone(address: string, egresses: readonly EgressReference[]): void {
-    const known = this.isTrusted(address) ? this.#readTrusted(address) : { address, egresses: [] };
-    const all = new Map([...known.egresses, ...egresses].map((egress) => [egressKey(egress), egress]));
-    this.writeTrusted({ ...known, egresses: [...all.values()] });
+    const known = this.isTrusted(address) ? this.#readTrusted(address) : undefined;
+    const before = known?.egresses ?? [];
+    const all = new Map([...before, ...egresses].map((egress) => [egressKey(egress), egress]));
+    // Where the disk is full, what says it all already is no reason to fail.
+    if (known !== undefined && all.size === before.length) return;
+    this.writeTrusted({ address, ...known, egresses: [...all.values()] });
   }
 
   #readTrusted(address: string): TrustedAddress {

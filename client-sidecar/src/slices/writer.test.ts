@@ -183,6 +183,23 @@ describe("the slice writer", () => {
     );
   });
 
+  it("writes again after an answer was lost, whatever is seen: gateways may trust whom that write named", async () => {
+    const { api, records, seen, writer } = setUp();
+    records.push(client(1));
+    await writer.write(NAT);
+    seen.slice = api.slice;
+    records.push(client(2));
+    api.answerIsLost = true;
+    await expect(writer.write(NAT)).rejects.toThrow("answer was lost");
+    records.pop();
+    expect(writer.isInOrder(NAT)).toBe(false);
+    api.answerIsLost = false;
+    expect(await writer.write(NAT)).toEqual({ uid: "uid-1", generation: 3 });
+    expect(api.slice?.clients).toHaveLength(1);
+    seen.slice = api.slice;
+    expect(writer.isInOrder(NAT)).toBe(true);
+  });
+
   it("forgets an Egress once it is gone with its gateways and its slice, as seen", async () => {
     const options: { egress?: ReturnType<typeof egress> } = { egress: egress() };
     const { api, records, seen, gateways, writer } = setUp(options);

@@ -51,6 +51,8 @@ export class SliceWriter {
   readonly #written = new Map<string, Written>();
   /** Slices that a write may have made although its answer was lost. */
   readonly #attempted = new Set<string>();
+  /** Those whose last write was not answered: there may be another one than what is seen. */
+  readonly #unanswered = new Set<string>();
 
   constructor(options: SliceWriterOptions) {
     this.#options = options;
@@ -78,6 +80,7 @@ export class SliceWriter {
   isInOrder(reference: EgressReference): boolean {
     const key = egressKey(reference);
     if (this.#running.has(key) || this.#queued.has(key)) return true;
+    if (this.#unanswered.has(key)) return false;
     const { owner, current, content } = this.#facts(reference);
     if (current === undefined) return content.clients.length === 0 || owner === undefined;
     return this.#isOutdated(key, current) || holds(current, content);
@@ -90,7 +93,7 @@ export class SliceWriter {
 
   /** Forgets the Egresses that are gone with their slices and their gateways: nobody is left who may have applied a slice. */
   sweep(): void {
-    for (const kept of [this.#written, this.#attempted])
+    for (const kept of [this.#written, this.#attempted, this.#unanswered])
       for (const key of kept.keys()) if (this.#isGone(key)) kept.delete(key);
   }
 
@@ -123,7 +126,8 @@ export class SliceWriter {
   async #perform(key: string, reference: EgressReference): Promise<SliceVersion | undefined> {
     const { owner, current, content } = this.#facts(reference);
     if (owner === undefined) return this.#delete(key, reference, current);
-    if (current !== undefined && !this.#isOutdated(key, current) && isSame(current, owner, content)) {
+    const isCurrent = current !== undefined && !this.#unanswered.has(key) && !this.#isOutdated(key, current);
+    if (isCurrent && isSame(current, owner, content)) {
       return versionOf(current);
     }
     // One without clients as well: gateways answer with its generation, and "applied" is a surer sign than "unknown" that
@@ -135,8 +139,10 @@ export class SliceWriter {
     const { client, nodeName } = this.#options;
     const slice = desiredSlice(owner, nodeName, clients, suspects);
     this.#attempted.add(key);
+    this.#unanswered.add(key);
     // Nobody else has a say in this object: what another manager wrote into it goes.
     const written = await client.apply(slice, { fieldManager: NODE_AGENT, force: true });
+    this.#unanswered.delete(key);
     this.#written.set(key, written.metadata);
     return versionOf(written);
   }

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -50,6 +51,30 @@ afterEach(async () => {
   fou.close();
   vi.unstubAllEnvs();
   await rm(folder, { recursive: true });
+});
+
+test("monitors for which there is no file descriptor are started again", () => {
+  const program = `
+    import { closeSync, openSync } from "node:fs";
+    import { GatewayWatch } from ${JSON.stringify(join(import.meta.dirname, "watch.ts"))};
+    const ownTransactions = () => ({ begun: 0, succeeded: 0 });
+    const stop = new AbortController();
+    const reasons = [];
+    const warn = ({ reason }) => reasons.push(reason);
+    const onChange = () => stop.abort();
+    const watch = new GatewayWatch({ port: 5555, ownTransactions, onChange, logger: { warn, debug() {}, info() {} } });
+    const files = [];
+    try { for (;;) files.push(openSync("/dev/null")); } catch {}
+    const watching = watch.run(stop.signal);
+    setTimeout(() => files.forEach(closeSync), 100);
+    await watching;
+    console.log(reasons.join());`;
+  const node = [process.execPath, "--input-type=module", "--eval", program];
+  const { stdout } = spawnSync("sh", ["-c", 'ulimit -n 100 && exec "$@"', "sh", ...node], {
+    encoding: "utf8",
+    timeout: 30_000,
+  });
+  expect(stdout).toBe("Error: spawn ip EMFILE\n");
 });
 
 test("a transaction more than the gateway has begun makes all elements suspect, its own do not", async () => {

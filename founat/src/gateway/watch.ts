@@ -89,12 +89,13 @@ export class GatewayWatch {
   }
 
   #startMonitor(monitor: Monitor, { file, args, end, lost }: Program): ChildProcess {
-    const child = spawn(file, args, { stdio: ["ignore", "pipe", "pipe"] });
+    // Where there is no file descriptor left it has no streams, and only the error says why.
+    const child: ChildProcess = spawn(file, args, { stdio: ["ignore", "pipe", "pipe"] });
     let rest = "";
     let lines = 0;
     let exchanged = false;
     let stderr = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       const complete = (rest + text).split("\n");
       rest = complete.pop() ?? "";
       lines += complete.length;
@@ -107,22 +108,22 @@ export class GatewayWatch {
       exchanged = true;
       child.kill();
     });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       stderr = text;
     });
-    child.once("error", (error) => {
-      stderr = String(error);
-    });
-    child.once("close", () => {
+    const gone = (reason: string) => {
+      if (this.#monitors.get(monitor) !== child) return;
       this.#monitors.delete(monitor);
       this.#listening.delete(monitor);
       if (!exchanged) {
         this.#options.logger.warn(
-          { program: file, reason: stderr.trim() },
+          { program: file, reason: reason.trim() },
           "monitor has ended, starting again",
         );
       }
-    });
+    };
+    child.once("error", (error) => gone(String(error)));
+    child.once("close", () => gone(stderr));
     return child;
   }
 

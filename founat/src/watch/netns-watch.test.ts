@@ -32,6 +32,22 @@ test("a watch that cannot be started says why", async () => {
   expect(await watch.ended).toContain("spawn perl ENOENT");
 });
 
+test("one that finds no file descriptor left does so as well", () => {
+  const program = `
+    import { openSync } from "node:fs";
+    import { openNetnsWatch } from ${JSON.stringify(join(import.meta.dirname, "netns-watch.ts"))};
+    try { for (;;) openSync("/dev/null"); } catch {}
+    const watch = openNetnsWatch({});
+    watch.watch("/run/netns/nobody");
+    watch.close();
+    console.log(await watch.ended);`;
+  const node = [process.execPath, "--input-type=module", "--eval", program];
+  const { stdout } = spawnSync("sh", ["-c", 'ulimit -n 100 && exec "$@"', "sh", ...node], {
+    encoding: "utf8",
+  });
+  expect(stdout).toContain("spawn perl EMFILE");
+});
+
 /** It takes CAP_SYS_ADMIN. */
 const mayEnterNetns = spawnSync("unshare", ["--net", "true"]).status === 0;
 

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { CLIENT_TABLE } from "../backends/nft/guard-table.ts";
 import { REFUSAL_REASONS, type Refusals } from "../client/policy.ts";
@@ -46,7 +46,8 @@ export function netnsWatchCommand(sysctlRoot = "/proc/sys"): readonly string[] {
 
 export function openNetnsWatch({ sysctlRoot, ...told }: NetnsWatchOptions): NetnsWatch {
   const [file = "", ...args] = netnsWatchCommand(sysctlRoot);
-  const child = spawn(file, args, { stdio: "pipe" });
+  // Where there is no file descriptor left it has no streams, and only the error says why.
+  const child: ChildProcess = spawn(file, args, { stdio: "pipe" });
   let complaint = "";
   const ended = new Promise<string>((resolve) => {
     // Where the program could not be started, only the error says why.
@@ -55,10 +56,11 @@ export function openNetnsWatch({ sysctlRoot, ...told }: NetnsWatchOptions): Netn
       resolve(complaint.trim() || `ended by ${signal ?? `code ${code}`}`),
     );
   });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     complaint = text;
   });
-  createInterface({ input: child.stdout }).on("line", (line) => {
+  const lines = child.stdout && createInterface({ input: child.stdout });
+  lines?.on("line", (line) => {
     const [event, netns = "", ...words] = line.split(" ");
     // In the order of the reasons.
     const [rejected = 0, unheard = 0] = words.map(Number);
@@ -67,11 +69,11 @@ export function openNetnsWatch({ sysctlRoot, ...told }: NetnsWatchOptions): Netn
     else told.onChange(netns);
   });
   // A program that ends early closes the pipe; `ended` tells more than EPIPE does.
-  child.stdin.on("error", () => undefined);
+  child.stdin?.on("error", () => undefined);
   return {
-    watch: (netns) => child.stdin.write(`watch ${netns}\n`),
-    forget: (netns) => child.stdin.write(`forget ${netns}\n`),
-    close: () => child.stdin.end(),
+    watch: (netns) => child.stdin?.write(`watch ${netns}\n`),
+    forget: (netns) => child.stdin?.write(`forget ${netns}\n`),
+    close: () => child.stdin?.end(),
     ended,
   };
 }

@@ -116,6 +116,19 @@ describe("the status of an Egress", () => {
     });
   });
 
+  test("is not complete where a change was refused, though all gateways serve", () => {
+    const problems = [{ reason: "ChildRefused", message: "no template of that kind" }];
+    const status = egressStatus(
+      anEgress({}),
+      { ...NOTHING, deployment: deployment(all(1)), service, problems },
+      NOW,
+    );
+    expect(status.conditions?.find(({ type }) => type === "Progressing")).toMatchObject({
+      ...{ status: "False", reason: "ChildRefused" },
+      message: "all 1 gateways are available, and a change was refused: no template of that kind",
+    });
+  });
+
   test("says why pods are refused, and what to do", () => {
     const message =
       'pods "nat-1" is forbidden: violates PodSecurity "baseline:latest": non-default capabilities';

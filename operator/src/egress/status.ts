@@ -121,7 +121,7 @@ function available(egress: StoredEgress, { deployment, service, allowedNamespace
   };
 }
 
-function progressing(egress: StoredEgress, { deployment, failure, hold }: StatusInput): Finding {
+function progressing(egress: StoredEgress, { deployment, failure, hold, problems }: StatusInput): Finding {
   if (isInvalid(egress)) {
     return {
       status: "False",
@@ -142,6 +142,11 @@ function progressing(egress: StoredEgress, { deployment, failure, hold }: Status
   const isComplete =
     status.updatedReplicas === wanted && status.replicas === wanted && status.availableReplicas === wanted;
   if (isSeen && isComplete) {
+    const refusal = problems.find(({ reason }) => reason === "ChildRefused");
+    if (refusal !== undefined) {
+      const message = `all ${wanted} gateways are available, and a change was refused: ${refusal.message}`;
+      return { status: "False", reason: refusal.reason, message };
+    }
     const message = `all ${wanted} gateways are up to date and available`;
     return hold === undefined
       ? { status: "False", reason: "Complete", message }

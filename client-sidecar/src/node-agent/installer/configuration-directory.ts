@@ -47,7 +47,11 @@ export class ConfigurationDirectory {
 
   /** A file of another program that cannot be parsed is no business of ours unless the plugin is in it. */
   #mentionsPlugin(file: string): boolean {
-    return readFileSync(join(this.#path, file), "utf8").includes(CNI_PLUGIN);
+    return this.#read(file).includes(CNI_PLUGIN);
+  }
+
+  #read(file: string): string {
+    return readFileSync(join(this.#path, file), "utf8");
   }
 
   #edit(file: string, change: (text: string, file: string) => string): boolean {
@@ -66,7 +70,11 @@ export class ConfigurationDirectory {
     const saved = `${file}${REPLACED_SUFFIX}`;
     const files = readdirSync(this.#path);
     const others = files.filter((other) => other !== file && other !== list);
-    const conflict = files.includes(list) && !files.includes(saved);
+    const path = join(this.#path, file);
+    const text = insertPlugin(listOfOne(readFileSync(path, "utf8"), file), file);
+    // One of this content was written by an agent that was killed before it renamed the file.
+    const isOurs = files.includes(saved) || (files.includes(list) && this.#read(list) === text);
+    const conflict = files.includes(list) && !isOurs;
     if (conflict || configurationInUse([...others, list], this.#path) !== list) {
       throw new InstallError(
         "unsupported-configuration",
@@ -74,8 +82,6 @@ export class ConfigurationDirectory {
           `instead of ${list}: make it a .conflist, or remove the files that are not used`,
       );
     }
-    const path = join(this.#path, file);
-    const text = insertPlugin(listOfOne(readFileSync(path, "utf8"), file), file);
     writeFileAtomically(join(this.#path, list), text, statSync(path).mode & 0o777);
     renameSync(path, join(this.#path, saved));
     syncDirectory(this.#path);

@@ -1,6 +1,17 @@
 import { once } from "node:events";
 import fs, { readFileSync, renameSync, writeFileSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -104,6 +115,17 @@ describe("the configuration", () => {
       /make it a \.conflist, or remove the files/,
     );
     expect(await readdir(conf)).toEqual(["10-pods.conf", "10-pods.conflist"]);
+  });
+
+  it("of a single plugin is replaced also where the agent was killed while it did so", async () => {
+    const single = `{"cniVersion":"0.4.0","name":"pods","type":"ptp"}`;
+    await writeFile(join(conf, "10-pods.conf"), single);
+    new ConfigurationDirectory(conf).insert();
+    const list = await readFile(join(conf, "10-pods.conflist"), "utf8");
+    await rename(join(conf, "10-pods.conf.replaced-by-egress-nat"), join(conf, "10-pods.conf"));
+    expect(new ConfigurationDirectory(conf).insert()).toBe("10-pods.conflist");
+    expect(await readdir(conf)).toEqual(["10-pods.conf.replaced-by-egress-nat", "10-pods.conflist"]);
+    expect(await readFile(join(conf, "10-pods.conflist"), "utf8")).toBe(list);
   });
 
   it("of another program that is broken does not stop removal", async () => {
