@@ -177,6 +177,7 @@ describe("the slice writer", () => {
     delete options.egress;
     const version = await writer.write(NAT);
     expect(api.slice).toBeUndefined();
+    expect(writer.isInOrder(NAT)).toBe(true);
     const probe = async () => new Map<string, string>(); // a gateway that knows no slice
     expect(await askBy({ probe })(gateway(), version ?? expect.fail(), AbortSignal.timeout(1_000))).toBe(
       "behind",

@@ -157,6 +157,7 @@ export class SliceWriter {
     const last = isKnown ? versionOf(current) : this.#written.get(key);
     if (last === undefined && !this.#attempted.has(key)) return undefined;
     await ifFound(client.delete({ namespace, name: sliceName(name, nodeName) }));
+    this.#unanswered.delete(key);
     if (last === undefined) return UNKNOWN;
     const version = { uid: last.uid, generation: undefined };
     this.#written.set(key, version);
