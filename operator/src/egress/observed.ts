@@ -38,7 +38,10 @@ export type ObservedChild = z.infer<typeof Child>;
 const count = z.int().default(0);
 
 const Deployment = Child.extend({
-  spec: z.object({ replicas: count, strategy: z.unknown().optional() }),
+  spec: z.object({
+    ...{ replicas: count, strategy: z.unknown().optional() },
+    template: z.object({ spec: z.object({ serviceAccountName: z.string().optional() }) }).optional(),
+  }),
   status: z.object({
     observedGeneration: z.int().default(0),
     replicas: count,
@@ -59,11 +62,18 @@ const Deployment = Child.extend({
 });
 export type ObservedDeployment = z.infer<typeof Deployment>;
 
+const RoleBinding = Child.extend({
+  subjects: z
+    .array(z.object({ kind: z.string(), name: z.string(), namespace: z.string().optional() }))
+    .default([]),
+});
+export type ObservedRoleBinding = z.infer<typeof RoleBinding>;
+
 const Service = Child.extend({ spec: z.object({ clusterIPs: z.array(z.string()).default([]) }) });
 export type ObservedService = z.infer<typeof Service>;
 
 const SCHEMAS = {
-  ...{ serviceAccount: Child, role: Child, roleBinding: Child },
+  ...{ serviceAccount: Child, role: Child, roleBinding: RoleBinding },
   ...{ service: Service, deployment: Deployment, disruptionBudget: Child },
 } as const satisfies Record<ChildKind, z.ZodType>;
 

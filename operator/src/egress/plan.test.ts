@@ -8,7 +8,7 @@ import { anEgress } from "./testing/egress.ts";
 const EGRESS = anEgress({}, { status: { observedGeneration: 7 } });
 
 const plan = (egress: Egress, children: Partial<ObservedChildren>): readonly Step[] =>
-  planEgress({ egress, children: { ...NO_CHILDREN, ...children } }, SETTINGS).steps;
+  planEgress({ egress, children: { ...NO_CHILDREN, ...children }, gateways: [] }, SETTINGS).steps;
 
 /** The step for one child; undefined: none. */
 const stepFor = (child: keyof ObservedChildren, egress: Egress, children: Partial<ObservedChildren>) =>
@@ -44,6 +44,18 @@ describe("the plan of an Egress", () => {
     expect(stepFor("service", EGRESS, { service: serviceOf(EGRESS, { annotations: {} }) })?.action).toBe(
       "update",
     );
+  });
+
+  test("is to let gateways of a former account read on while they serve", () => {
+    const changed = anEgress({ template: { spec: { serviceAccountName: "gateway", containers: [] } } });
+    const { apiVersion, kind, metadata } = serviceOf(EGRESS);
+    const subjects = [{ kind: "ServiceAccount", name: "nat", namespace: "internet" }];
+    const { deployment } = deploymentOfRelease(SETTINGS.image, EGRESS);
+    const roleBinding = { apiVersion, kind, metadata, subjects };
+    expect(stepFor("roleBinding", changed, { roleBinding, deployment })).toMatchObject({
+      action: "update",
+      manifest: { subjects: [{ ...subjects[0], name: "gateway" }, ...subjects] },
+    });
   });
 
   test("is to leave alone what belongs to somebody else", () => {
@@ -122,7 +134,9 @@ describe("the plan of an Egress", () => {
     });
     const { deployment } = deploymentOfRelease("gateway:0", EGRESS);
     const egress = { ...EGRESS, invalid: "spec.destinations[0]: not a CIDR" };
-    expect(planEgress({ egress, children: { ...NO_CHILDREN, service, deployment } }, SETTINGS)).toEqual({
+    expect(
+      planEgress({ egress, children: { ...NO_CHILDREN, service, deployment }, gateways: [] }, SETTINGS),
+    ).toEqual({
       steps: [],
       children: { ...NO_CHILDREN, deployment },
     });

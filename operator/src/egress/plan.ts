@@ -1,8 +1,9 @@
 /** What has to be done for the children of an Egress to be as they should. */
 
 import { EGRESS_LABEL, EGRESS_RESOURCE, type Egress, isInvalid, OPERATOR } from "@egress-nat/crds";
-import { isApplied, withDigest } from "@egress-nat/kube";
+import { type Endpoint, isApplied, withDigest } from "@egress-nat/kube";
 import { type ChildKind, desiredChildren, type GatewaySettings, type Manifest } from "./children/index.ts";
+import { formerAccounts } from "./former-accounts.ts";
 import {
   NO_CHILDREN,
   type ObservedChild,
@@ -60,6 +61,8 @@ export interface EgressSnapshot {
   readonly egress: StoredEgress;
   /** Those that bear the Egress's label. */
   readonly children: ObservedChildren;
+  /** Those that it has, and that end. */
+  readonly gateways: readonly Pick<Endpoint, "terminating">[];
 }
 
 export interface Plan {
@@ -69,8 +72,11 @@ export interface Plan {
 }
 
 /** Nothing that serves is changed because of an Egress that is not understood: it may be meant otherwise. */
-export function planEgress({ egress, children }: EgressSnapshot, settings: GatewaySettings): Plan {
-  if (!isInvalid(egress)) return { steps: planChildren(egress, children, settings), children };
+export function planEgress({ egress, children, gateways }: EgressSnapshot, settings: GatewaySettings): Plan {
+  if (!isInvalid(egress)) {
+    const desired = desiredChildren(egress, settings, formerAccounts(egress, children, gateways));
+    return { steps: planChildren(egress, children, desired), children };
+  }
   const own = Object.entries(children).filter(
     ([, child]: [string, ObservedChild | undefined]) => child !== undefined && belongsTo(egress, child),
   );
@@ -80,10 +86,10 @@ export function planEgress({ egress, children }: EgressSnapshot, settings: Gatew
 function planChildren(
   egress: Egress,
   observed: ObservedChildren,
-  settings: GatewaySettings,
+  desired: ReturnType<typeof desiredChildren>,
 ): readonly Step[] {
-  const desired = Object.entries(desiredChildren(egress, settings)) as [ChildKind, Manifest | undefined][];
-  return desired.flatMap(([child, manifest]) => planChild(egress, child, manifest, observed));
+  const each = Object.entries(desired) as [ChildKind, Manifest | undefined][];
+  return each.flatMap(([child, manifest]) => planChild(egress, child, manifest, observed));
 }
 
 /** Whether an object was made for this very Egress, and not for a former one of that name. */

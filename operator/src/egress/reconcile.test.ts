@@ -67,7 +67,7 @@ class FakeWorld implements EgressWorld {
     children: ObservedChildren = NO_CHILDREN,
   ) {
     this.failures = failures;
-    this.snapshot = { egress, children };
+    this.snapshot = { egress, children, gateways: [] };
   }
 
   readonly adjust = vi.fn<Children["adjust"]>(async (deployment) => deployment);

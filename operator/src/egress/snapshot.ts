@@ -56,7 +56,8 @@ export class EgressView {
     const { egresses, children } = this.#caches;
     const egress = egresses.store.get(key);
     if (egress === undefined || egress.metadata.deletionTimestamp !== undefined) return undefined;
-    return { egress, children: forEachChild((kind) => children[kind].store.get(key)) };
+    const gateways = this.gateways(key);
+    return { egress, children: forEachChild((kind) => children[kind].store.get(key)), gateways };
   }
 
   /** @param gatewayReasons what its gateways say of themselves */

@@ -29,11 +29,13 @@ export function role(egress: Egress): Manifest {
   return { ...head(CHILD_RESOURCES.role, egress), rules };
 }
 
-export function roleBinding(egress: Egress): Manifest {
+/** @param former names of accounts that gateways have which are about to be replaced */
+export function roleBinding(egress: Egress, former: readonly string[]): Manifest {
   const { name, namespace } = egress.metadata;
+  const { kind } = CHILD_RESOURCES.serviceAccount;
   const binding = {
     roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: CHILD_RESOURCES.role.kind, name },
-    subjects: [{ kind: CHILD_RESOURCES.serviceAccount.kind, name: serviceAccountName(egress), namespace }],
+    subjects: [serviceAccountName(egress), ...former].map((account) => ({ kind, name: account, namespace })),
   } satisfies V1RoleBinding;
   return { ...head(CHILD_RESOURCES.roleBinding, egress), ...binding };
 }

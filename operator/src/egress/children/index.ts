@@ -15,16 +15,18 @@ export { CHILD_RESOURCES, type ChildKind, gatewayLabels, type Manifest } from ".
  * The children that an Egress should have, in the order in which they are applied: what gateways need to start comes
  * before the gateways.
  *
+ * @param formerAccounts those that gateways have which are about to be replaced
  * @returns undefined for a child that should not be
  */
 export function desiredChildren(
   egress: Egress,
   settings: GatewaySettings,
+  formerAccounts: readonly string[] = [],
 ): Readonly<Record<ChildKind, Manifest | undefined>> {
   return {
     serviceAccount: serviceAccount(egress),
     role: role(egress),
-    roleBinding: roleBinding(egress),
+    roleBinding: roleBinding(egress, formerAccounts),
     service: service(egress),
     deployment: deployment(egress, settings),
     disruptionBudget: disruptionBudget(egress),

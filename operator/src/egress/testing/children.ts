@@ -12,7 +12,7 @@ export const SETTINGS: GatewaySettings = {
 
 /** What an operator of that release makes where nothing is. */
 export function manifestOf(child: ChildKind, egress: Egress, image = SETTINGS.image): Manifest {
-  const { steps } = planEgress({ egress, children: NO_CHILDREN }, { ...SETTINGS, image });
+  const { steps } = planEgress({ egress, children: NO_CHILDREN, gateways: [] }, { ...SETTINGS, image });
   const step = steps.find((each) => each.child === child);
   if (step?.action !== "create") throw new Error(`there is no ${child}`);
   return step.manifest;
