@@ -23,7 +23,12 @@ export {
   isOfService,
   mergeEndpoints,
 } from "./objects/endpoint-slice.ts";
-export { type FieldSet, type ManagedFieldsEntry, sharingLeaves } from "./objects/managed-fields.ts";
+export {
+  appliedFields,
+  type FieldSet,
+  type ManagedFieldsEntry,
+  sharingLeaves,
+} from "./objects/managed-fields.ts";
 export { OwnerReferences } from "./objects/owner-references.ts";
 export {
   CONFIG_MAP_RESOURCE,

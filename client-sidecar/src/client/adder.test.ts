@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { KubeError } from "@egress-nat/kube";
 import { createLogger } from "@egress-nat/program";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -179,12 +180,29 @@ it("a network namespace is its last sandbox's, however late those before it are 
   );
 });
 
+it("while slices cannot be written, a client that is tried again and again keeps one address from others", async () => {
+  const { registry, handler } = setUp(async () => {
+    throw new KubeError("PATCH: 403 Forbidden", { code: "Forbidden", status: 403, retryable: false });
+  });
+  const added = vi.spyOn(registry, "add");
+  for (const containerId of ["c1", "c2"]) {
+    const addresses = [`10.244.0.${containerId.slice(1)}`];
+    const tried = handler.handle({ ...request(1, containerId), addresses }, never);
+    await expect(tried).rejects.toThrow("403 Forbidden");
+  }
+  expect(added.mock.calls.flatMap(([{ addresses }]) => addresses)).toEqual(["10.244.0.1"]);
+});
+
 it("while gateways do not acknowledge, a client that is tried again and again keeps one address from others", async () => {
   let answer: "silent" | "applied" = "silent";
+  let asked = 0;
   const nat = egress({ clientStartup: "WaitForGateway" });
   const { view } = setUp();
   const { registry, handler } = setUp(undefined, undefined, {
-    ask: async () => answer,
+    ask: async () => {
+      asked += 1;
+      return answer;
+    },
     view: { ...view, egress: () => nat, gateways: () => [gateway()] },
     acknowledgeDeadlineMs: 10,
   });
@@ -197,6 +215,9 @@ it("while gateways do not acknowledge, a client that is tried again and again ke
   answer = "applied";
   await handler.handle(request(4), never);
   expect(registry.values()).toMatchObject([{ addresses: ["10.244.0.4"] }]);
+  asked = 0;
+  await handler.handle({ ...request(5), netns: "/run/netns/cni-5" }, never);
+  expect(asked).toBe(1);
 });
 
 describe("a second network of a client", () => {

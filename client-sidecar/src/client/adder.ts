@@ -56,10 +56,13 @@ export interface AdderOptions extends AnnouncementEffects {
   readonly logger: Logger;
 }
 
+/** Before an ADD has begun, so that it has its own time for the rest. */
+const DOUBT_DEADLINE_MS = 10_000;
+
 /** Whatever it has begun and cannot finish, it takes back. */
 export class Adder {
   readonly #options: AdderOptions;
-  /** Egresses whose gateways have not acknowledged the last client. */
+  /** Egresses whose last client was not written into a slice, or not acknowledged. */
   readonly #unacknowledged = new Set<string>();
 
   constructor(options: AdderOptions) {
@@ -82,7 +85,9 @@ export class Adder {
     }
     // A further network without addresses adds nothing to the client.
     if (references.length === 0 || candidate.addresses.length === 0) return;
-    const egresses = references.map((reference) => admitted({ pod, addresses }, reference, view));
+    const admit = () => references.map((reference) => admitted({ pod, addresses }, reference, view));
+    await this.#settleDoubts({ ...pod, uid: facts.uid }, admit(), signal);
+    const egresses = admit();
     const record = recordOf(candidate, facts.uid, egresses);
     const owner = registry.owner(netns, record) ?? record;
     const config = await this.#establish(record, owner, egresses, signal);
@@ -105,9 +110,6 @@ export class Adder {
     signal: AbortSignal,
   ): Promise<ClientConfig> {
     const { state, registry, lives, networks, view, reapply } = this.#options;
-    // Who is not acknowledged keeps an address from others until gateways answer, and is tried again with the next one.
-    const doubtful = egresses.filter(({ metadata }) => this.#unacknowledged.has(egressKey(metadata)));
-    for (const egress of doubtful) await this.#announce(record, egress, signal);
     const config = clientConfig(owner, view);
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
@@ -118,7 +120,7 @@ export class Adder {
     // The pod's programs start after ADD: tunnel and gateways can be made ready at the same time.
     const steps = [
       networks.setUp(record.netns, config),
-      ...egresses.map((egress) => this.#announce(record, egress, either)),
+      ...egresses.map((egress) => this.#announce(record.pod, egress, either)),
     ];
     for (const step of steps) step.catch(() => failed.abort());
     const results = await Promise.allSettled(steps);
@@ -134,16 +136,40 @@ export class Adder {
     throw firstCause(results) ?? new ClientError({ reason: "deleted-meanwhile", message });
   }
 
-  async #announce(record: ClientRecord, egress: EgressFacts, signal: AbortSignal): Promise<void> {
+  /**
+   * Whoever cannot be made a client keeps an address from others until gateways have let go of it, and is tried again with the
+   * next one. So after one of them the others are not begun before its slices are written and acknowledged again.
+   */
+  async #settleDoubts(
+    pod: PodReference,
+    egresses: readonly EgressFacts[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { acknowledgeDeadlineMs = DOUBT_DEADLINE_MS } = this.#options;
+    const effects = {
+      ...this.#options,
+      acknowledgeDeadlineMs: Math.min(acknowledgeDeadlineMs, DOUBT_DEADLINE_MS),
+    };
+    const doubtful = egresses.filter(({ metadata }) => this.#unacknowledged.has(egressKey(metadata)));
+    await Promise.all(doubtful.map((egress) => this.#announce(pod, egress, signal, effects)));
+  }
+
+  async #announce(
+    pod: PodReference,
+    egress: EgressFacts,
+    signal: AbortSignal,
+    effects: AnnouncementEffects = this.#options,
+  ): Promise<void> {
     const key = egressKey(egress.metadata);
-    const leftOut = await announce(this.#options, egress, signal).catch((err: unknown) => {
-      if (err instanceof ClientError && err.code === "not-acknowledged") this.#unacknowledged.add(key);
+    const leftOut = await announce(effects, egress, signal).catch((err: unknown) => {
+      const isOtherwise = err instanceof ClientError && err.code !== "not-acknowledged";
+      if (!signal.aborted && !isOtherwise) this.#unacknowledged.add(key);
       throw err;
     });
     this.#unacknowledged.delete(key);
     if (leftOut.length === 0) return;
     const message = `gateways of Egress ${key} do not answer the heartbeat and are left out: ${leftOut.join(", ")}`;
-    this.#options.recordEvent(record.pod, { type: "Warning", reason: "GatewayNotAnswering", message });
+    this.#options.recordEvent(pod, { type: "Warning", reason: "GatewayNotAnswering", message });
   }
 
   /** By all of its networks so far: what a further one lacks, the first has. */

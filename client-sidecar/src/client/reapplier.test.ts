@@ -239,4 +239,10 @@ test("the look that follows a steering is due until it was made to its end", asy
   expect(reapplier.isDue(record)).toBe(true);
   await look();
   expect(reapplier.isDue(record)).toBe(false);
+  const apply = vi.spyOn(networks, "apply").mockImplementationOnce(async () => {
+    reapplier.expectLook(record);
+    return { differences: [], localRoutes: [] };
+  });
+  await look();
+  expect([apply.mock.calls.length, reapplier.isDue(record)]).toEqual([1, true]);
 });

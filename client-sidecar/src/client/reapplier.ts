@@ -10,7 +10,7 @@ import type { Attachment, ClientRecord } from "../records/schema.ts";
 import { clientConfig, lastKnown, refusedEgresses } from "./configuration.ts";
 import type { Lives } from "./lives.ts";
 import type { ClientMetrics } from "./metrics.ts";
-import type { PodNetworks } from "./networks.ts";
+import type { Look, PodNetworks } from "./networks.ts";
 import type { PodReference, RecordPodEvent } from "./pod.ts";
 import type { ClientRegistry } from "./registry.ts";
 import type { Withdrawals } from "./withdrawals.ts";
@@ -114,7 +114,7 @@ export class Reapplier {
   }
 
   async #work(id: string, signal: AbortSignal): Promise<Outcome> {
-    const { registry, view, networks, metrics, logger } = this.#options;
+    const { registry, view, metrics, logger } = this.#options;
     const record = registry.get(id);
     if (record === undefined) return done;
     const egresses = record.egresses.map((recorded) => lastKnown(recorded, view));
@@ -122,10 +122,9 @@ export class Reapplier {
     if (!isDeepStrictEqual(refreshed, record)) registry.update(refreshed);
     if (!registry.isOwner(record)) return done;
     const config = clientConfig(refreshed, view);
-    const look = await networks.apply(record.netns, config);
+    const look = await this.#look(id, record.netns, config);
     // Whoever has steered the client has it looked at again.
     if (look === undefined) return done;
-    this.#due.delete(id);
     const { differences, localRoutes } = look;
     const before = this.#applied.get(id);
     const after = { addedAt: record.addedAt, config, localRoutes };
@@ -139,6 +138,18 @@ export class Reapplier {
     logger.info({ pod: record.pod }, "brought a client up to date");
     this.#sayWhoIsRefused(refreshed);
     return done;
+  }
+
+  /** One that did not come to its end is due still; so is one that was asked for meanwhile. */
+  async #look(id: string, netns: string, config: ClientConfig): Promise<Look | undefined> {
+    const wasDue = this.#due.delete(id);
+    let look: Look | undefined;
+    try {
+      look = await this.#options.networks.apply(netns, config);
+      return look;
+    } finally {
+      if (wasDue && look === undefined) this.#due.add(id);
+    }
   }
 
   #sayWhatDiffered(

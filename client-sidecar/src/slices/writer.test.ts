@@ -1,4 +1,5 @@
 import type { EgressClientSlice, GatewayReport } from "@egress-nat/crds";
+import { KubeError } from "@egress-nat/kube";
 import { describe, expect, it } from "vitest";
 import { askBy } from "../gateways/health.ts";
 import type { Gateway } from "../gateways/view.ts";
@@ -199,6 +200,20 @@ describe("the slice writer", () => {
     expect(api.slice?.clients).toHaveLength(1);
     seen.slice = api.slice;
     expect(writer.isInOrder(NAT)).toBe(true);
+  });
+
+  it("does not where the API server has refused it: what is seen is what there is", async () => {
+    const { api, records, seen, writer } = setUp();
+    records.push(client(1));
+    await writer.write(NAT);
+    seen.slice = api.slice;
+    records.push(client(2));
+    api.failure = new KubeError("PATCH: 403", { code: "Forbidden", status: 403, retryable: false });
+    await expect(writer.write(NAT)).rejects.toThrow("403");
+    records.pop();
+    expect(writer.isInOrder(NAT)).toBe(true);
+    expect(await writer.write(NAT)).toEqual({ uid: "uid-1", generation: 1 });
+    expect(api.writes).toBe(2);
   });
 
   it("forgets an Egress once it is gone with its gateways and its slice, as seen", async () => {

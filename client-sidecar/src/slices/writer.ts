@@ -8,7 +8,7 @@ import {
   type SliceClient,
   sliceName,
 } from "@egress-nat/crds";
-import { ifFound, type ResourceClient } from "@egress-nat/kube";
+import { ifFound, KubeError, type ResourceClient } from "@egress-nat/kube";
 import type { ClientRegistry } from "../client/registry.ts";
 import type { SliceVersion } from "../gateways/health.ts";
 import type { EgressView, StoredEgress } from "../gateways/view.ts";
@@ -36,6 +36,9 @@ interface Content {
 interface Written extends SliceVersion {
   readonly resourceVersion?: string;
 }
+
+/** HTTP. */
+const REQUEST_TIMEOUT = 408;
 
 /** Of a slice whose UID nobody told: no gateway can say that it has let go of it, but all go with their Egress. */
 const UNKNOWN: SliceVersion = { uid: "", generation: Number.POSITIVE_INFINITY };
@@ -138,10 +141,16 @@ export class SliceWriter {
   async #apply(key: string, owner: StoredEgress, { clients, suspects }: Content): Promise<SliceVersion> {
     const { client, nodeName } = this.#options;
     const slice = desiredSlice(owner, nodeName, clients, suspects);
+    const wasUnanswered = this.#unanswered.has(key);
     this.#attempted.add(key);
     this.#unanswered.add(key);
     // Nobody else has a say in this object: what another manager wrote into it goes.
-    const written = await client.apply(slice, { fieldManager: NODE_AGENT, force: true });
+    const written = await client
+      .apply(slice, { fieldManager: NODE_AGENT, force: true })
+      .catch((err: unknown) => {
+        if (!wasUnanswered && isRefusal(err)) this.#unanswered.delete(key);
+        throw err;
+      });
     this.#unanswered.delete(key);
     this.#written.set(key, written.metadata);
     return versionOf(written);
@@ -176,6 +185,12 @@ export class SliceWriter {
     if (written.generation === undefined) return written.uid === metadata.uid;
     return Number(metadata.resourceVersion) < Number(written.resourceVersion);
   }
+}
+
+/** An answer by which nothing was written. */
+function isRefusal(error: unknown): boolean {
+  const { status = 0 } = error instanceof KubeError ? error : {};
+  return status >= 400 && status < 500 && status !== REQUEST_TIMEOUT;
 }
 
 function isSame(slice: EgressClientSlice, owner: StoredEgress, content: Content): boolean {

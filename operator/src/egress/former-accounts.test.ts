@@ -1,3 +1,4 @@
+import { OPERATOR } from "@egress-nat/crds";
 import { expect, test } from "vitest";
 import { formerAccounts } from "./former-accounts.ts";
 import { NO_CHILDREN, type ObservedRoleBinding } from "./observed.ts";
@@ -8,17 +9,15 @@ const before = anEgress({});
 const after = anEgress({ template: { spec: { serviceAccountName: "gateway", containers: [] } } });
 const gateway = (terminating = false) => ({ terminating });
 
-/** RoleBindings, as somebody has left them. */
+/** A RoleBinding as the operator has applied it. */
 function bindingOf(...accounts: readonly string[]): ObservedRoleBinding {
   const { apiVersion, kind, metadata } = manifestOf("roleBinding", before);
-  const { namespace } = before.metadata;
+  const { name, namespace } = metadata;
+  const applied = { manager: OPERATOR, operation: "Apply", fieldsV1: { "f:subjects": {} } };
   return {
-    ...{
-      apiVersion,
-      kind,
-      metadata: { ...metadata, uid: "b", resourceVersion: "1" } as ObservedRoleBinding["metadata"],
-    },
-    subjects: accounts.map((name) => ({ kind: "ServiceAccount", name, namespace })),
+    ...{ apiVersion, kind },
+    metadata: { name, namespace, uid: "b", resourceVersion: "1", managedFields: [applied] },
+    subjects: accounts.map((account) => ({ kind: "ServiceAccount", name: account, namespace })),
   };
 }
 
@@ -39,7 +38,13 @@ test.each([
   ["before the change is seen", both, deploymentOf(after, {}, 2), [gateway()]],
   ["while former gateways serve", both, deploymentOf(after, { replicas: 2 }), [gateway(), gateway()]],
   ["while it is not known that they do not", both, deploymentOf(after), [gateway(), gateway()]],
-  ["while they end", both, deploymentOf(after), [gateway(), gateway(true)]],
+  ["while they end", both, deploymentOf(after), [gateway(true)]],
+  [
+    "while it is not known whether those that come serve",
+    both,
+    deploymentOf(after, { readyReplicas: 0 }),
+    [gateway()],
+  ],
 ])("gateways that have another account keep it %s", (_, roleBinding, deployment, gateways) => {
   expect(formerAccounts(after, { ...NO_CHILDREN, roleBinding, deployment }, gateways)).toEqual(["nat"]);
 });
@@ -54,6 +59,14 @@ test.each([
   ],
 ])("none is kept where gateways %s", (_, roleBinding, deployment, gateways) => {
   expect(formerAccounts(after, { ...NO_CHILDREN, roleBinding, deployment }, gateways)).toEqual([]);
+});
+
+test("what somebody else has made of the RoleBinding is not kept", () => {
+  const { metadata, ...rest } = both;
+  const roleBinding = { ...rest, metadata: { ...metadata, managedFields: [] } };
+  expect(
+    formerAccounts(after, { ...NO_CHILDREN, roleBinding, deployment: deploymentOf(before) }, []),
+  ).toEqual([]);
 });
 
 test("what is not an account of the Egress's namespace is not kept", () => {

@@ -1,5 +1,5 @@
-import type { Egress } from "@egress-nat/crds";
-import type { Endpoint } from "@egress-nat/kube";
+import { type Egress, OPERATOR } from "@egress-nat/crds";
+import { appliedFields, type Endpoint } from "@egress-nat/kube";
 import { serviceAccountName } from "./children/access.ts";
 import { CHILD_RESOURCES } from "./children/index.ts";
 import type { ObservedChildren } from "./observed.ts";
@@ -19,13 +19,15 @@ export function formerAccounts(
   if (roleBinding === undefined || deployment === undefined) return [];
   const current = serviceAccountName(egress);
   const { metadata, spec, status } = deployment;
+  const owned = appliedFields(roleBinding.metadata.managedFields, OPERATOR)?.["f:subjects"];
   const isReplaced =
     spec.template?.spec.serviceAccountName === current &&
     status.observedGeneration >= (metadata.generation ?? 0) &&
     status.updatedReplicas === status.replicas &&
+    status.readyReplicas === status.replicas &&
     gateways.length <= status.replicas &&
     gateways.every(({ terminating }) => !terminating);
-  if (isReplaced) return [];
+  if (isReplaced || owned === undefined) return [];
   const { kind } = CHILD_RESOURCES.serviceAccount;
   const { namespace } = egress.metadata;
   return roleBinding.subjects

@@ -1,4 +1,4 @@
-import { EGRESS_LABEL, type Egress, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
+import { EGRESS_LABEL, type Egress, OPERATOR, PAUSE_ROLLOUT_ANNOTATION } from "@egress-nat/crds";
 import { describe, expect, test } from "vitest";
 import { NO_CHILDREN, type ObservedChildren, type ObservedService } from "./observed.ts";
 import { planEgress, type Step } from "./plan.ts";
@@ -48,7 +48,8 @@ describe("the plan of an Egress", () => {
 
   test("is to let gateways of a former account read on while they serve", () => {
     const changed = anEgress({ template: { spec: { serviceAccountName: "gateway", containers: [] } } });
-    const { apiVersion, kind, metadata } = serviceOf(EGRESS);
+    const applied = { manager: OPERATOR, operation: "Apply", fieldsV1: { "f:subjects": {} } };
+    const { apiVersion, kind, metadata } = serviceOf(EGRESS, { managedFields: [applied] });
     const subjects = [{ kind: "ServiceAccount", name: "nat", namespace: "internet" }];
     const { deployment } = deploymentOfRelease(SETTINGS.image, EGRESS);
     const roleBinding = { apiVersion, kind, metadata, subjects };
