@@ -92,8 +92,6 @@ export class Steerer {
         "cannot steer a client: what it lacks is seen when it is looked at",
       );
       return false;
-    } finally {
-      reapplier.expectLook(record);
     }
   }
 }

@@ -34,6 +34,15 @@ function client(number: number): ClientRecord {
   return clientRecord({ containerId: `c${number}`, pod, addresses: [`10.244.0.${number}`] });
 }
 
+/** A slice of one client that was written, and is seen. */
+async function seenSlice() {
+  const parts = setUp();
+  parts.records.push(client(1));
+  await parts.writer.write(NAT);
+  parts.seen.slice = parts.api.slice;
+  return parts;
+}
+
 describe("the slice writer", () => {
   it("writes once for all who ask while a write is under way", async () => {
     const { api, records, writer } = setUp();
@@ -73,20 +82,14 @@ describe("the slice writer", () => {
   });
 
   it("writes nothing where the slice is as it should be", async () => {
-    const { api, records, seen, writer } = setUp();
-    records.push(client(1));
-    await writer.write(NAT);
-    seen.slice = api.slice;
+    const { api, writer } = await seenSlice();
     expect(await writer.write(NAT)).toEqual({ uid: "uid-1", generation: 1 });
     expect(api.writes).toBe(1);
     expect(writer.isInOrder(NAT)).toBe(true);
   });
 
   it("does not trust a watch that is late", async () => {
-    const { api, records, seen, writer } = setUp();
-    records.push(client(1));
-    await writer.write(NAT);
-    seen.slice = api.slice;
+    const { api, records, writer } = await seenSlice();
     records.push(client(2));
     await writer.write(NAT);
     records.pop();
@@ -186,10 +189,7 @@ describe("the slice writer", () => {
   });
 
   it("writes again after an answer was lost, whatever is seen: gateways may trust whom that write named", async () => {
-    const { api, records, seen, writer } = setUp();
-    records.push(client(1));
-    await writer.write(NAT);
-    seen.slice = api.slice;
+    const { api, records, seen, writer } = await seenSlice();
     records.push(client(2));
     api.answerIsLost = true;
     await expect(writer.write(NAT)).rejects.toThrow("answer was lost");
@@ -203,10 +203,7 @@ describe("the slice writer", () => {
   });
 
   it("does not where the API server has refused it: what is seen is what there is", async () => {
-    const { api, records, seen, writer } = setUp();
-    records.push(client(1));
-    await writer.write(NAT);
-    seen.slice = api.slice;
+    const { api, records, writer } = await seenSlice();
     records.push(client(2));
     api.failure = new KubeError("PATCH: 403", { code: "Forbidden", status: 403, retryable: false });
     await expect(writer.write(NAT)).rejects.toThrow("403");

@@ -7,7 +7,7 @@ import type { Route } from "../iproute/routes.ts";
 import type { ClientEgress } from "./config.ts";
 import type { Pin } from "./mark.ts";
 import { pinKey } from "./pins.ts";
-import type { Choice } from "./policy.ts";
+import type { Choice, FamilyCoverage } from "./policy.ts";
 import type { FormerWay } from "./routes.ts";
 import { choicesOf, linksOf, tunnelOf } from "./tunnels.ts";
 
@@ -71,16 +71,18 @@ export function interimChoices(
 export function strayLinks(
   former: readonly FormerWay[],
   routes: readonly Route[],
-  routed: readonly { readonly family: Family; readonly carriers: ReadonlySet<ClientEgress> }[],
+  routed: readonly Pick<FamilyCoverage, "family" | "carriers">[],
 ): ReadonlySet<string> {
+  // Most clients have one Egress, and are looked at again and again.
+  if (routed.every(({ carriers }) => carriers.size < 2)) return new Set();
   /** By the link that the plan's routes of an Egress lead to: the links that it names, and those that it has routes to. */
   const ways = new Map<string, { readonly named: Set<string>; readonly had: Set<string> }>();
   for (const { family, carriers } of routed) {
     for (const carrier of carriers) {
       const device = linkName(tunnelOf(family, carrier));
-      const { named, had } = ways.get(device) ?? { named: new Set(), had: new Set() };
-      const links = linksOf(family, carrier).map((link) => pinKey(linkName(link)));
-      ways.set(device, { named: new Set([...named, ...links]), had });
+      const way = ways.get(device) ?? { named: new Set<string>(), had: new Set<string>() };
+      for (const link of linksOf(family, carrier)) way.named.add(pinKey(linkName(link)));
+      ways.set(device, way);
     }
   }
   for (const { link, devices } of successors(former, routes))

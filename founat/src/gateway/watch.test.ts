@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -7,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { TransactionCounts } from "../backends/backend.ts";
 import { NFT_MONITOR } from "../backends/nft/transactions.ts";
+import { runWithFewDescriptors } from "../testing/few-descriptors.ts";
 import type { Suspicion } from "./gateway.ts";
 import { GatewayWatch } from "./watch.ts";
 
@@ -69,12 +69,7 @@ test("monitors for which there is no file descriptor are started again", () => {
     setTimeout(() => files.forEach(closeSync), 100);
     await watching;
     console.log(reasons.join());`;
-  const node = [process.execPath, "--input-type=module", "--eval", program];
-  const { stdout } = spawnSync("sh", ["-c", 'ulimit -n 100 && exec "$@"', "sh", ...node], {
-    encoding: "utf8",
-    timeout: 30_000,
-  });
-  expect(stdout).toBe("Error: spawn ip EMFILE\n");
+  expect(runWithFewDescriptors(program)).toBe("Error: spawn ip EMFILE\n");
 });
 
 test("a transaction more than the gateway has begun makes all elements suspect, its own do not", async () => {

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { runWithFewDescriptors } from "../testing/few-descriptors.ts";
 import { type NetnsWatch, openNetnsWatch } from "./netns-watch.ts";
 
 const untold = { onChange: () => undefined, onRefused: () => undefined, onLost: () => undefined };
@@ -41,11 +42,7 @@ test("one that finds no file descriptor left does so as well", () => {
     watch.watch("/run/netns/nobody");
     watch.close();
     console.log(await watch.ended);`;
-  const node = [process.execPath, "--input-type=module", "--eval", program];
-  const { stdout } = spawnSync("sh", ["-c", 'ulimit -n 100 && exec "$@"', "sh", ...node], {
-    encoding: "utf8",
-  });
-  expect(stdout).toContain("spawn perl EMFILE");
+  expect(runWithFewDescriptors(program)).toContain("spawn perl EMFILE");
 });
 
 /** It takes CAP_SYS_ADMIN. */

@@ -3,6 +3,7 @@ import { appliedFields, type Endpoint } from "@egress-nat/kube";
 import { serviceAccountName } from "./children/access.ts";
 import { CHILD_RESOURCES } from "./children/index.ts";
 import type { ObservedChildren } from "./observed.ts";
+import { isObserved } from "./rollout.ts";
 
 /**
  * Gateways go on to read their Egress and its clients until they end, also where others replace them that have another
@@ -18,11 +19,11 @@ export function formerAccounts(
 ): readonly string[] {
   if (roleBinding === undefined || deployment === undefined) return [];
   const current = serviceAccountName(egress);
-  const { metadata, spec, status } = deployment;
+  const { spec, status } = deployment;
   const owned = appliedFields(roleBinding.metadata.managedFields, OPERATOR)?.["f:subjects"];
   const isReplaced =
     spec.template?.spec.serviceAccountName === current &&
-    status.observedGeneration >= (metadata.generation ?? 0) &&
+    isObserved(deployment) &&
     status.updatedReplicas === status.replicas &&
     status.readyReplicas === status.replicas &&
     gateways.length <= status.replicas &&

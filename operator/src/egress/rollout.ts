@@ -67,6 +67,11 @@ export function adjustmentOf(deployment: ObservedDeployment, manifest: Manifest)
   return isDeepStrictEqual({ replicas: spec.replicas, strategy: spec.strategy }, wanted) ? undefined : wanted;
 }
 
+/** Whether the status of a Deployment tells of its spec as it is. */
+export function isObserved({ metadata, status }: ObservedDeployment): boolean {
+  return status.observedGeneration >= (metadata.generation ?? 0);
+}
+
 export function isServing({ status }: ObservedDeployment): boolean {
   return status.availableReplicas > 0;
 }
@@ -87,13 +92,14 @@ export function templateOf({ metadata }: Pick<ObservedChild | Manifest, "metadat
 }
 
 /** Whether an upgrade of a Deployment's gateways has begun and is not complete. */
-export function isUpgrading({ metadata, status }: ObservedDeployment): boolean {
-  const { annotations = {}, generation = 0 } = metadata;
+export function isUpgrading(deployment: ObservedDeployment): boolean {
+  const { metadata, status } = deployment;
+  const { annotations = {} } = metadata;
   const upgrade = annotations[UPGRADE_ANNOTATION];
   if (upgrade === undefined || upgrade !== annotations[TEMPLATE_ANNOTATION]) return false;
   const progress = status.conditions.find(({ type }) => type === "Progressing");
   const isOver = status.replicas === status.updatedReplicas && progress?.reason === COMPLETE;
-  return status.observedGeneration < generation || !isOver;
+  return !isObserved(deployment) || !isOver;
 }
 
 /** Whether its author wants to say when the gateways of an Egress are upgraded. */

@@ -13,6 +13,7 @@ import {
 import { gatewayLabels } from "./children/index.ts";
 import { type GatewaysSeen, gatewayStates, gatewayStatuses } from "./gateways.ts";
 import type { ObservedDeployment, ObservedService } from "./observed.ts";
+import { isObserved } from "./rollout.ts";
 import { type Finding, type Problem, standardConditions } from "./standard-conditions.ts";
 
 /** An Egress as the API has it, whether this release understands it or not. */
@@ -137,11 +138,10 @@ function progressing(egress: StoredEgress, { deployment, failure, hold, problems
   if (deployment === undefined) {
     return { status: "True", reason: "Creating", message: "the gateways are about to be created" };
   }
-  const { metadata, status } = deployment;
-  const isSeen = status.observedGeneration >= (metadata.generation ?? 0);
+  const { status } = deployment;
   const isComplete =
     status.updatedReplicas === wanted && status.replicas === wanted && status.availableReplicas === wanted;
-  if (isSeen && isComplete) {
+  if (isObserved(deployment) && isComplete) {
     const refusal = problems.find(({ reason }) => reason === "ChildRefused");
     if (refusal !== undefined) {
       const message = `all ${wanted} gateways are available, and a change was refused: ${refusal.message}`;
