@@ -12,6 +12,8 @@ const Flow = z.object({
   endedAtMs: z.number().optional(),
   error: z.string().optional(),
   longestGapMs: z.number(),
+  /** When it began. */
+  longestGapAtMs: z.number(),
 });
 export type Flow = z.infer<typeof Flow>;
 
@@ -21,7 +23,15 @@ const Connections = z.object({
   /** When each good one began. */
   successesMs: z.array(z.number()),
   /** In the order in which they failed. */
-  failures: z.array(z.object({ atMs: z.number(), failedAtMs: z.number(), error: z.string() })),
+  failures: z.array(
+    z.object({
+      atMs: z.number(),
+      /** When the handshake was done; absent if it never was. */
+      connectedAtMs: z.number().optional(),
+      failedAtMs: z.number(),
+      error: z.string(),
+    }),
+  ),
 });
 export type Connections = z.infer<typeof Connections>;
 

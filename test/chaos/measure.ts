@@ -6,6 +6,7 @@ import { type Ground, untilWhole } from "./ground.ts";
 import { LoadClient } from "./load-client.ts";
 import type { LoadOptions, LoadReport } from "./load-report.ts";
 import type { RunningPod } from "./pods.ts";
+import { remarksOn } from "./remarks.ts";
 import { type Round, roundOf } from "./round.ts";
 import type { Scenario, Scene } from "./scene.ts";
 
@@ -66,6 +67,9 @@ export async function measureRound(
       await sleep(scenario.lastsMs);
       reports = await Promise.all(loads.map((load) => load.stop()));
     });
+    for (const [index, report] of reports.entries()) {
+      for (const remark of remarksOn(report)) progress(`client on ${clients[index]?.node}: ${remark}`);
+    }
     const leaked = leaks.reduce((sum, count) => sum + count, 0);
     const round = roundOf(reports, [victim.ipv4, victim.ipv6], leaked);
     if (round.ofVictim > 0) return Object.keys(counts).length > 0 ? { ...round, counts } : round;

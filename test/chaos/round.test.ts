@@ -7,7 +7,7 @@ const MARKED_AT_MS = 1_000;
 
 const flow = (about: Partial<Flow>): Flow => ({
   ...{ protocol: "tcp", target: "203.0.113.10", isIdle: false, gateway: "10.0.0.1", end: "survived" },
-  longestGapMs: 0,
+  ...{ longestGapMs: 0, longestGapAtMs: 0 },
   ...about,
 });
 

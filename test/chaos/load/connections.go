@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -23,9 +24,11 @@ type connections struct {
 
 type failure struct {
 	// When the attempt began.
-	AtMs       float64 `json:"atMs"`
-	FailedAtMs float64 `json:"failedAtMs"`
-	Error      string  `json:"error"`
+	AtMs float64 `json:"atMs"`
+	// When the handshake was done; absent if it never was.
+	ConnectedAtMs float64 `json:"connectedAtMs,omitempty"`
+	FailedAtMs    float64 `json:"failedAtMs"`
+	Error         string  `json:"error"`
 }
 
 func (all *connections) run(rate int, stop <-chan struct{}) {
@@ -44,9 +47,11 @@ func (all *connections) run(rate int, stop <-chan struct{}) {
 }
 
 func (all *connections) attempt() {
-	atMs := now()
-	connection, _, err := connect(all.Target, connectTimeout)
+	atMs, connectedAtMs := now(), 0.0
+	connection, err := dial(all.Target, connectTimeout)
 	if err == nil {
+		connectedAtMs = now()
+		_, err = greeting(connection)
 		connection.Close()
 	}
 	all.mutex.Lock()
@@ -54,27 +59,41 @@ func (all *connections) attempt() {
 	if err == nil {
 		all.SuccessesMs = append(all.SuccessesMs, atMs)
 	} else {
-		all.Failures = append(all.Failures, failure{atMs, now(), nameOf(err)})
+		all.Failures = append(all.Failures, failure{atMs, connectedAtMs, now(), nameOf(err)})
 	}
 }
 
 // connect also returns the address that the server sees: that of the gateway.
 func connect(target string, timeout time.Duration) (net.Conn, string, error) {
-	dialer := net.Dialer{Timeout: timeout, KeepAlive: -1}
-	deadline := time.Now().Add(timeout)
-	connection, err := dialer.Dial("tcp", net.JoinHostPort(target, port))
+	connection, err := dial(target, timeout)
 	if err != nil {
 		return nil, "", err
 	}
-	connection.SetDeadline(deadline)
-	// The server says nothing else before it is asked.
-	line, err := bufio.NewReader(connection).ReadString('\n')
+	line, err := greeting(connection)
 	if err != nil {
 		connection.Close()
 		return nil, "", err
 	}
 	connection.SetDeadline(time.Time{})
-	return connection, line[:len(line)-1], nil
+	return connection, line, nil
+}
+
+// dial gives the connection what is left of the time.
+func dial(target string, timeout time.Duration) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: timeout, KeepAlive: -1}
+	deadline := time.Now().Add(timeout)
+	connection, err := dialer.Dial("tcp", net.JoinHostPort(target, port))
+	if err != nil {
+		return nil, err
+	}
+	connection.SetDeadline(deadline)
+	return connection, nil
+}
+
+// greeting is the server's line; it says nothing else before it is asked.
+func greeting(connection net.Conn) (string, error) {
+	line, err := bufio.NewReader(connection).ReadString('\n')
+	return strings.TrimSuffix(line, "\n"), err
 }
 
 // nameOf leaves out addresses and ports, so that equal failures have equal names.

@@ -33,8 +33,9 @@ type flowReport struct {
 	// When it was reset, or sent the first question that was not answered; absent of one that survived.
 	EndedAtMs float64 `json:"endedAtMs,omitempty"`
 	Error     string  `json:"error,omitempty"`
-	// The longest time since the mark from a question to the next answer.
-	LongestGapMs float64 `json:"longestGapMs"`
+	// The longest time since the mark from a question to the next answer, and when that question was sent.
+	LongestGapMs   float64 `json:"longestGapMs"`
+	LongestGapAtMs float64 `json:"longestGapAtMs"`
 }
 
 // flow asks numbered questions until it is stopped, and then a last one. One of TCP asks nothing while an answer is due.
@@ -177,7 +178,10 @@ func (one *flow) hear(words []string) {
 	if one.about.Gateway == "" {
 		one.about.Gateway = words[0]
 	}
-	one.about.LongestGapMs = max(one.about.LongestGapMs, now()-one.askedMs[one.answers])
+	askedAtMs := one.askedMs[one.answers]
+	if gapMs := now() - askedAtMs; gapMs > one.about.LongestGapMs {
+		one.about.LongestGapMs, one.about.LongestGapAtMs = gapMs, askedAtMs
+	}
 	one.answers = number
 	select {
 	case one.answered <- struct{}{}:
