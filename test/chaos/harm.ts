@@ -57,10 +57,10 @@ export function untilReplaced(scene: Scene, former: readonly string[]): Promise<
 export async function killGateway({ victim, node, mark }: Scene): Promise<void> {
   const pids = (await node.run(processesOf(victim.uid))).trim().split(/\s+/);
   await mark();
-  // Killed alone they would leave a network namespace that goes on forwarding. Some end with others.
-  await node.run(
-    `nsenter --net=/proc/${pids[0]}/ns/net ip link set eth0 down && { kill -KILL ${pids.join(" ")} || true; }`,
-  );
+  // Killed alone they would leave a network namespace that goes on forwarding. Some have ended since, and some end with others.
+  const cutOff = "nsenter --net=/proc/$pid/ns/net ip link set eth0 down";
+  const all = pids.join(" ");
+  await node.run(`for pid in ${all}; do ${cutOff} && break; done && { kill -KILL ${all} || true; }`);
 }
 
 /** Ends all agents, and has none start again. */
