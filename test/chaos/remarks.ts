@@ -17,12 +17,13 @@ export function remarksOn({ connections, flows, markedAtMs }: LoadReport): strin
     }),
   );
   const more = failed.length > TOLD ? [`${failed.length - TOLD} more new connections failed`] : [];
-  const [waited] = flows
+  const waitedLongest = flows
     .filter(({ end }) => end === "survived")
     .toSorted((a, b) => b.longestGapMs - a.longestGapMs)
+    .slice(0, 1)
     .map(({ protocol, target, gateway, longestGapMs, longestGapAtMs }) => {
       const gap = `${Math.round(longestGapMs)} ms from ${at(longestGapAtMs)} on`;
       return `a ${protocol} flow to ${target} by gateway ${gateway} waited longest: ${gap}`;
     });
-  return [...failed.slice(0, TOLD), ...more, ...(waited === undefined ? [] : [waited])];
+  return [...failed.slice(0, TOLD), ...more, ...waitedLongest];
 }
