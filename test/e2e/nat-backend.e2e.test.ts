@@ -20,7 +20,7 @@ const LIST_TRACES = `{
 describeOnline("gateways that change to iptables and back", (internet) => {
   let transfers: Transfers;
 
-  afterAll(() => choose("nftables"));
+  afterAll(() => change("nftables"));
 
   test("let clients through with the address of a gateway, and nobody else", async () => {
     const [alice, mallory] = await Promise.all([player("alice"), player("mallory")]);

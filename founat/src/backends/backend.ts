@@ -35,10 +35,12 @@ export interface FilterState {
    * What makes it that of a policy; clients stay, and so does what was not read. It may have to ask the kernel.
    *
    * @param links by name, because a filter may hang on some: those that are there, and those that are deleted or recreated by then
+   * @param newcomers clients that it lacks: there is no instant at which it works and drops what they send
    */
   readonly changes: (
     policy: GatewayPolicy,
     links: Readonly<Record<"present" | "replaced", ReadonlySet<string>>>,
+    newcomers: Peers,
   ) => Promise<Changes>;
   /** What takes it away, clients and all. */
   readonly removal: readonly Step[];

@@ -1,4 +1,4 @@
-import type { Backend, TransactionCounts } from "../backends/backend.ts";
+import type { Backend, FilterState, TransactionCounts } from "../backends/backend.ts";
 import { IptablesBackend } from "../backends/iptables/backend.ts";
 import { NftBackend } from "../backends/nft/backend.ts";
 import type { Changes, Difference } from "../difference.ts";
@@ -8,7 +8,7 @@ import type { Logger } from "../logger.ts";
 import { gatewayChanges } from "./changes.ts";
 import type { GatewayBackend, GatewayClient, GatewayConfig } from "./config.ts";
 import { endFlows, sourcesOfFlows } from "./flows.ts";
-import { missingPeers, PeerBook, type PeerChanges } from "./peers.ts";
+import { missingPeers, PeerBook, type PeerChanges, type Peers } from "./peers.ts";
 import { type GatewayFacts, planGateway } from "./plan.ts";
 import { type GatewayState, gatewayFacts, readGatewayState } from "./state.ts";
 import { checkSysctls } from "./sysctls.ts";
@@ -162,9 +162,14 @@ export class Gateway {
   }
 
   async #apply(): Promise<{ readonly changed: boolean; readonly state: GatewayState }> {
+    const others = await this.#others();
     const state = await readGatewayState(this.#kernel, this.#backend, { elements: true });
-    const { steps, differences, facts } = await this.#changes(state);
     const { exists, fastPath } = state.filter;
+    // With the same clients by the same marks: what both let through passes while both are there.
+    const newcomers = new Map(
+      others.flatMap(({ filter }) => [...missingPeers(filter.peers(), state.filter.peers())]),
+    );
+    const { steps, differences, facts } = await this.#changes(state, newcomers);
     if (steps.length > 0) {
       await this.#backend.run(steps);
       const { uplink, marksWayBack } = facts;
@@ -173,52 +178,42 @@ export class Gateway {
         "gateway applied",
       );
     }
-    const isFirst = !(await this.#leaveOthers()) && !exists;
+    for (const { backend, filter } of others) {
+      await backend.run(filter.removal);
+      this.#book = undefined;
+    }
+    this.#only = this.#backend;
+    const isFirst = others.length === 0 && !exists;
     // No packet filter, no former process.
     this.#leftoversEnded ||= isFirst;
     if (isFirst) this.#book ??= new PeerBook();
     return { changed: steps.length > 0, state };
   }
 
-  /** Other backends that have a packet filter here. */
-  async #others(): Promise<readonly Backend[]> {
+  /** The packet filters that other backends have here. */
+  async #others(): Promise<readonly { readonly backend: Backend; readonly filter: FilterState }[]> {
     if (this.#only === this.#backend) return [];
     const others = Object.values(this.#backends).filter((backend) => backend !== this.#backend);
-    const exist = await Promise.all(others.map((backend) => backend.exists()));
-    const left = others.filter((_backend, index) => exist[index]);
+    const found = await Promise.all(
+      others.map(async (backend) =>
+        (await backend.exists()) ? [{ backend, filter: await backend.read({ elements: true }) }] : [],
+      ),
+    );
+    const left = found.flat();
     if (left.length === 0) this.#only = this.#backend;
     return left;
   }
 
-  /**
-   * Takes the packet filters of other backends away once that of this one is there, with the same clients by the same marks:
-   * what both let through passes in between.
-   *
-   * @returns whether there was any
-   */
-  async #leaveOthers(): Promise<boolean> {
-    const others = await this.#others();
-    for (const other of others) {
-      const [filter, known] = await Promise.all([
-        other.read({ elements: true }),
-        this.#backend.read({ elements: true }),
-      ]);
-      const put = missingPeers(filter.peers(), known.peers());
-      await this.#backend.run(this.#backend.peerSteps({ put, removed: new Map() }));
-      await other.run(filter.removal);
-      this.#book = undefined;
-    }
-    this.#only = this.#backend;
-    return others.length > 0;
-  }
-
-  async #changes(state: GatewayState): Promise<Changes & { readonly facts: GatewayFacts }> {
+  async #changes(
+    state: GatewayState,
+    newcomers: Peers = new Map(),
+  ): Promise<Changes & { readonly facts: GatewayFacts }> {
     const facts = gatewayFacts(state, this.#config.addresses);
     checkSysctls(state, facts);
     const plan = planGateway(this.#config, facts);
     const links = linkChanges(plan, state);
     const present = new Set(state.links.map(({ name }) => name));
-    const filter = await state.filter.changes(plan.policy, { present, replaced: links.replaced });
+    const filter = await state.filter.changes(plan.policy, { present, replaced: links.replaced }, newcomers);
     return { facts, ...gatewayChanges(plan, state, links, filter) };
   }
 

@@ -38,7 +38,7 @@ const config = {
 function changes(plan: GatewayPlan, state: NetworkState, fastPath = true): Changes {
   const links = linkChanges(plan, state);
   const table = gatewayTable(plan.policy, fastPath);
-  return gatewayChanges(plan, state, links, tableChanges(table, undefined, links.replaced, {}));
+  return gatewayChanges(plan, state, links, tableChanges(table, undefined, links.replaced, {}, new Map()));
 }
 
 test.each([
@@ -66,7 +66,8 @@ test("the commands of a gateway to everything, dual stack, with iptables", async
   });
   const links = linkChanges(plan, NOTHING);
   const present = new Set<string>();
-  const filter = await (await backend.read()).changes(plan.policy, { present, replaced: links.replaced });
+  const there = { present, replaced: links.replaced };
+  const filter = await (await backend.read()).changes(plan.policy, there, new Map());
   const { steps } = gatewayChanges(plan, NOTHING, links, filter);
   await expect(renderSteps(steps)).toMatchFileSnapshot("testdata/everything-dual-stack-iptables.txt");
 });

@@ -2,7 +2,8 @@ import { FAMILIES } from "@egress-nat/addresses";
 import { machine } from "@egress-nat/test/bed/datapath/machine";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Client } from "../client/client.ts";
-import { kernelThrough } from "../kernel/kernel.ts";
+import { type Kernel, kernelThrough } from "../kernel/kernel.ts";
+import type { Command, Step } from "../kernel/step.ts";
 import { isLong } from "../testing/backends.ts";
 import { gatewayClient, gatewayConfig, silent } from "../testing/configs.ts";
 import { everywhere } from "../testing/data-path.ts";
@@ -60,6 +61,19 @@ async function live(begun: readonly Promise<string>[]): Promise<void> {
   expect({ leaks: await leaks(), bare: await bareAnswers() }).toEqual({ leaks: 0, bare: 0 });
 }
 
+/** @param look after each command */
+function watchedKernel(kernel: Kernel, look: (command: Command) => Promise<void>): Kernel {
+  const run = async (steps: readonly Step[]) => {
+    const outputs: string[] = [];
+    for (const step of steps) {
+      outputs.push(...(await kernel.run([step])));
+      if ("file" in step) await look(step);
+    }
+    return outputs;
+  };
+  return { ...kernel, run };
+}
+
 test("a host that lacks what a backend needs is told so, and the gateway goes on with the one that it has", async () => {
   // Programs of /usr/sbin, but those of nftables.
   await machine.run("mkdir -p /run/few; ln -sf /usr/sbin/nft /usr/sbin/conntrack /run/few");
@@ -107,6 +121,25 @@ test("flows and clients live on when a gateway changes its backend, and nothing 
   await gateway.update({ remove: ["client"] });
   expect(await ask("client", "udp", addressOf("internet", "ipv6"), { timeout: 2 })).toBe("timeout");
   await gateway.sync(clients);
+});
+
+test("packets of a client pass after each command of a change of backend but one", async () => {
+  // From there to the next one both filters look at inner packets, by marks of their own.
+  for (const [backend, closing] of [
+    ["nftables", "nft"],
+    ["iptables", "tc"],
+  ] as const) {
+    const closedAfter: string[] = [];
+    const kernel = watchedKernel(kernelOf("gateway"), async ({ file }) => {
+      const seen = FAMILIES.map((family) =>
+        ask("client", "udp", addressOf("internet", family), { timeout: 2 }),
+      );
+      if ((await Promise.all(seen)).includes("timeout")) closedAfter.push(file);
+    });
+    await new Gateway(gatewayConfig({ backend }), { kernel, logger: silent }).init();
+    await onlyHas(backend);
+    expect(closedAfter).toEqual([closing]);
+  }
 });
 
 test.runIf(isLong).each([5, 8])(

@@ -29,7 +29,7 @@ test("where it has worked before, no answer is not the answer that nothing is th
   const kernel = new BareKernel();
   const backend = new IptablesBackend(kernel);
   const state = await backend.read();
-  await state.changes(gatewayPolicyOf({}), { present: new Set(), replaced: new Set() });
+  await state.changes(gatewayPolicyOf({}), { present: new Set(), replaced: new Set() }, new Map());
   kernel.fails = true;
   await expect(backend.exists()).rejects.toThrow("ipset failed");
   await expect(backend.read()).rejects.toThrow("ipset failed");

@@ -1,7 +1,7 @@
 import { FAMILIES, type Family } from "@egress-nat/addresses";
 import { inOrder } from "../../difference.ts";
 import { FounatError } from "../../error.ts";
-import type { PeerChanges } from "../../gateway/peers.ts";
+import type { PeerChanges, Peers } from "../../gateway/peers.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
 import { OF_IPV6 } from "../../kernel/ipv6.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
@@ -66,7 +66,8 @@ export class IptablesBackend implements Backend {
       exists: state.sets.size > 0 || [...tables.values()].some((of) => holdsChains(of, PREFIX)),
       fastPath: false,
       peers: () => peersOf(state.sets),
-      changes: (policy, { replaced }) => this.#changes(policy, state, replaced).catch(unavailable),
+      changes: (policy, { replaced }, newcomers) =>
+        this.#changes(policy, state, replaced, newcomers).catch(unavailable),
       peerDifferences: (peers) => peerDifferences(peers, state.sets),
       removal: [
         ...tc.tcStep(tc.filterRemoval(state.filters)),
@@ -93,7 +94,12 @@ export class IptablesBackend implements Backend {
     return parseDrops(rules, qdiscs);
   }
 
-  async #changes(policy: GatewayPolicy, state: IptablesState, replaced: ReadonlySet<string>) {
+  async #changes(
+    policy: GatewayPolicy,
+    state: IptablesState,
+    replaced: ReadonlySet<string>,
+    newcomers: Peers,
+  ) {
     const wanted = new Map<Family, Tables>();
     for (const family of state.tables.keys()) {
       const program = `${PROGRAMS[family]}-${state.variant}`;
@@ -103,10 +109,11 @@ export class IptablesBackend implements Backend {
     if (!this.#tried) await this.#kernel.read([tc.trialOf(policy)]);
     this.#tried = true;
     const sets = setChanges(policy, state.sets);
+    const clients = peerLines({ put: newcomers, removed: new Map() });
     const filters = tc.filterChanges(policy, state.filters, replaced);
     // What leads out of a tunnel is last.
     return inOrder(
-      { differences: sets.differences, steps: ipsetStep(sets.before) },
+      { differences: sets.differences, steps: ipsetStep([...sets.before, ...clients]) },
       restoration(wanted, state),
       { differences: [], steps: destroyStep(sets.gone) },
       { differences: filters.differences, steps: tc.tcStep(filters.lines) },

@@ -51,13 +51,13 @@ export class NftBackend implements Backend {
       exists: table !== undefined,
       fastPath,
       peers: () => peersOf(table),
-      changes: async (policy, { present, replaced }) => {
+      changes: async (policy, { present, replaced }, newcomers) => {
         const wanted = gatewayTable(policy, fastPath);
         const keep = elements ? CLIENT_SETS : new Set(wanted.sets.map(({ name }) => name));
         // A table that is missing, or lacks chains because their links are, is recreated whatever else it holds.
         const isWhole = table !== undefined && policy.tunnels.every(({ name }) => present.has(name));
         const listing = isWhole ? await this.#listing.of(wanted, this.#kernel, this.transactions) : undefined;
-        return tableChanges(wanted, table, replaced, { keep, listing });
+        return tableChanges(wanted, table, replaced, { keep, listing }, newcomers);
       },
       removal: [nftScript(`delete table inet ${GATEWAY_TABLE}\n`)],
       peerDifferences: (peers) => peerDifferences(peers, table),

@@ -53,9 +53,9 @@ function arrivals({ uplink, port, group, probes, marks }: GatewayPolicy): string
     }
 
     # What goes into a tunnel. The ct rules of this table make conntrack put fragments together before this chain, so
-    # that none passes without its UDP header.
+    # that none passes without its UDP header. At a change of backend the mark is not to be reset by iptables' raw.
     chain arrivals {
-      type filter hook prerouting priority raw; policy accept;
+      type filter hook prerouting priority raw + 1; policy accept;
       # outer packets
       iif "${uplink}" udp dport ${port} goto outer
       # outer packets from within
