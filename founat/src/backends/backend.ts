@@ -35,7 +35,7 @@ export interface FilterState {
    * What makes it that of a policy; clients stay, and so does what was not read. It may have to ask the kernel.
    *
    * @param links by name, because a filter may hang on some: those that are there, and those that are deleted or recreated by then
-   * @param newcomers clients that it lacks: there is no instant at which it works and drops what they send
+   * @param newcomers clients that it lacks, and has from its first packet on
    */
   readonly changes: (
     policy: GatewayPolicy,

@@ -22,3 +22,15 @@ test("clients whose transaction failed are written by the next one", async () =>
   expect(scripts).toEqual([scripts[0], scripts[0]]);
   expect(scripts[0]).toContain("10.1.0.2");
 });
+
+test("another backend's packet filter that tells of nothing stays, because its clients would be lost", async () => {
+  const run = async () => expect.unreachable();
+  const read = async (steps: readonly Step[]) =>
+    steps.map((step) => ("args" in step && step.args.includes("-t") ? "{}" : ""));
+  const gateway = new Gateway({ ...config, backend: "iptables" }, { kernel: { run, read }, logger });
+  await expect(gateway.init()).rejects.toMatchObject({
+    code: "unexpected-output",
+    message: "the packet filter of another backend cannot be read",
+    retryable: true,
+  });
+});

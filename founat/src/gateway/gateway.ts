@@ -2,6 +2,7 @@ import type { Backend, FilterState, TransactionCounts } from "../backends/backen
 import { IptablesBackend } from "../backends/iptables/backend.ts";
 import { NftBackend } from "../backends/nft/backend.ts";
 import type { Changes, Difference } from "../difference.ts";
+import { FounatError } from "../error.ts";
 import { linkChanges } from "../iproute/links.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Logger } from "../logger.ts";
@@ -191,15 +192,10 @@ export class Gateway {
   }
 
   /** The packet filters that other backends have here. */
-  async #others(): Promise<readonly { readonly backend: Backend; readonly filter: FilterState }[]> {
+  async #others(): Promise<readonly LeftFilter[]> {
     if (this.#only === this.#backend) return [];
     const others = Object.values(this.#backends).filter((backend) => backend !== this.#backend);
-    const found = await Promise.all(
-      others.map(async (backend) =>
-        (await backend.exists()) ? [{ backend, filter: await backend.read({ elements: true }) }] : [],
-      ),
-    );
-    const left = found.flat();
+    const left = (await Promise.all(others.map(leftOf))).flat();
     if (left.length === 0) this.#only = this.#backend;
     return left;
   }
@@ -264,6 +260,21 @@ export class Gateway {
     });
     return result;
   }
+}
+
+interface LeftFilter {
+  readonly backend: Backend;
+  readonly filter: FilterState;
+}
+
+/** @throws FounatError `unexpected-output` where it is there and tells of nothing: its clients would be lost */
+async function leftOf(backend: Backend): Promise<readonly LeftFilter[]> {
+  if (!(await backend.exists())) return [];
+  const filter = await backend.read({ elements: true });
+  if (filter.exists) return [{ backend, filter }];
+  throw new FounatError("unexpected-output", "the packet filter of another backend cannot be read", {
+    retryable: true,
+  });
 }
 
 /** Waits for all, also where one fails: nothing of them goes on behind what comes next. */

@@ -124,6 +124,7 @@ test("flows and clients live on when a gateway changes its backend, and nothing 
 });
 
 test("packets of a client pass after each command of a change of backend but one", async () => {
+  await gateway.configure(gatewayConfig({ backend: "iptables" }));
   // From there to the next one both filters look at inner packets, by marks of their own.
   for (const [backend, closing] of [
     ["nftables", "nft"],
@@ -140,6 +141,31 @@ test("packets of a client pass after each command of a change of backend but one
     await onlyHas(backend);
     expect(closedAfter).toEqual([closing]);
   }
+});
+
+test("links change with the backend", async () => {
+  for (const [backend, sourcePortAuto] of [
+    ["iptables", false],
+    ["nftables", true],
+    ["iptables", false],
+  ] as const) {
+    await gateway.configure(gatewayConfig({ backend, sourcePortAuto }));
+    await onlyHas(backend);
+    expect(await gateway.check()).toEqual([]);
+  }
+});
+
+test("what a killed program has left of a question, and of a tunnel's filters, goes with the rest of iptables", async () => {
+  await inside(
+    "gateway",
+    `tc filter del dev fou4 ingress pref 1
+     iptables-nft -t raw -N EQ-OUTER
+     iptables-nft -t raw -A EQ-OUTER -m set --match-set en-clients4 src -j RETURN`,
+  );
+  await gateway.configure(gatewayConfig());
+  await onlyHas("nftables");
+  expect(await inside("gateway", "iptables-nft-save | grep EQ-; true")).toBe("");
+  expect(await ask("client", "tcp", addressOf("internet", "ipv4"))).toBe(addressOf("gateway", "ipv4"));
 });
 
 test.runIf(isLong).each([5, 8])(

@@ -2,9 +2,17 @@ import type { Kernel } from "../../kernel/kernel.ts";
 import { CREATE_SETS } from "./sets.ts";
 import { NO_TABLES, parseTables, type Tables, tableChanges } from "./tables.ts";
 
-/** To its caller a question, which leaves nothing but empty sets: one step, because the steps of a read have no order. */
-const LIST_AND_REMOVE = `printf %s "$3" | ipset -exist restore && "$1-restore" -w 5 --noflush && "$1-save" &&
-  printf %s "$2" | "$1-restore" -w 5 --noflush`;
+/** Of the chains by which the kernel is asked. A program that was killed leaves them behind. */
+export const ASKING_PREFIX = "EQ-";
+
+/**
+ * To its caller a question, which leaves nothing but empty sets: one step, because the steps of a read have no order. What
+ * the kernel does not take as a whole it may have taken in part.
+ */
+const LIST_AND_REMOVE = `printf %s "$3" | ipset -exist restore || exit
+  "$1-restore" -w 5 --noflush && "$1-save"
+  status=$?
+  printf %s "$2" | "$1-restore" -w 5 --noflush && exit "$status"`;
 
 /**
  * How the kernel has rules. `iptables-save` prints them in another spelling than `iptables-restore` reads, and in another one
@@ -22,10 +30,12 @@ export class RuleListing {
   async of(kernel: Pick<Kernel, "read">, program: string, text: string): Promise<Tables> {
     if (this.#known?.text === text) return this.#known.tables;
     // What leads to founat's chains is asked for in chains, too.
-    const asked = parseTables(text.replaceAll(/^-A ([A-Z]+) /gm, "-A EN-HOOK-$1 ").replaceAll("EN-", "EQ-"));
+    const asked = parseTables(
+      text.replaceAll(/^-A ([A-Z]+) /gm, "-A EN-HOOK-$1 ").replaceAll("EN-", ASKING_PREFIX),
+    );
     const [make, remove] = [
-      tableChanges(asked, NO_TABLES, "EQ-").text,
-      tableChanges(NO_TABLES, asked, "EQ-").text,
+      tableChanges(asked, NO_TABLES, ASKING_PREFIX).text,
+      tableChanges(NO_TABLES, asked, ASKING_PREFIX).text,
     ];
     const args = ["-c", LIST_AND_REMOVE, "sh", program, remove, `${CREATE_SETS.join("\n")}\n`];
     const [output = ""] = await kernel.read([{ file: "sh", args, input: make }]);

@@ -7,7 +7,7 @@ import { OF_IPV6 } from "../../kernel/ipv6.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Command, Step } from "../../kernel/step.ts";
 import type { Backend, FilterState } from "../backend.ts";
-import { RuleListing } from "./asking.ts";
+import { ASKING_PREFIX, RuleListing } from "./asking.ts";
 import { parseDrops } from "./drops.ts";
 import * as tc from "./filters.ts";
 import { peerDifferences, peerLines, peersOf } from "./peers.ts";
@@ -70,8 +70,9 @@ export class IptablesBackend implements Backend {
         this.#changes(policy, state, replaced, newcomers).catch(unavailable),
       peerDifferences: (peers) => peerDifferences(peers, state.sets),
       removal: [
-        ...tc.tcStep(tc.filterRemoval(state.filters)),
+        ...tc.filterRemoval(state.filters),
         ...restoration(new Map(), state).steps,
+        ...restoration(new Map(), state, ASKING_PREFIX).steps,
         ...destroyStep([...state.sets.keys()]),
       ],
     };
@@ -139,10 +140,14 @@ function saveStep(family: Family, variant: Variant, ...args: readonly string[]):
 }
 
 /** One process for each family in which rules differ. */
-function restoration(wanted: ReadonlyMap<Family, Tables>, { tables, variant }: IptablesState) {
+function restoration(
+  wanted: ReadonlyMap<Family, Tables>,
+  { tables, variant }: IptablesState,
+  prefix = PREFIX,
+) {
   const all = Array.from(tables, ([family, actual]) => ({
     file: PROGRAMS[family],
-    ...tableChanges(wanted.get(family) ?? NO_TABLES, actual, PREFIX),
+    ...tableChanges(wanted.get(family) ?? NO_TABLES, actual, prefix),
   })).filter(({ text }) => text !== "");
   return {
     differences: all.flatMap(({ file, differences }) =>

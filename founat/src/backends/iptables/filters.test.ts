@@ -45,9 +45,10 @@ test.each([
   expect(lines.slice(0, 2)).toEqual([`qdisc del dev ${device} clsact`, `qdisc add dev ${device} clsact`]);
 });
 
-test("only qdiscs with filters of founat's are taken away", () => {
-  expect(filterRemoval(parseFilters(`${LISTING}on eth1 ingress\non eth1 egress\n`))).toEqual([
-    "qdisc del dev eth0 clsact",
-    "qdisc del dev fou4 clsact",
+test("only qdiscs of tunnels, and those with filters of founat's, are taken away", () => {
+  const others = "on eth1 ingress\non eth1 egress\n";
+  const begun = `on fou6 ingress\n${filter("all", 2, "", DROP)}`;
+  expect(filterRemoval(parseFilters(LISTING + others + begun)).map(({ input }) => input)).toEqual([
+    "qdisc del dev eth0 clsact\nqdisc del dev fou4 clsact\nqdisc del dev fou6 clsact\n",
   ]);
 });

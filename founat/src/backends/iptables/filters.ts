@@ -1,6 +1,7 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import type { Difference } from "../../difference.ts";
 import type { GatewayPolicy } from "../../gateway/policy.ts";
+import { isLinkName } from "../../iproute/links.ts";
 import { batch, type Command } from "../../kernel/step.ts";
 import { setName } from "./sets.ts";
 
@@ -86,9 +87,14 @@ export function tcStep(lines: readonly string[]): Command[] {
   return batch("tc", ["-batch", "-"], lines);
 }
 
-export function filterRemoval(actual: Filters): string[] {
-  const own = [...actual].filter(([, filters]) => filters.join().includes("ipset(en-"));
-  return own.map(([device]) => `qdisc del dev ${device} clsact`);
+/** A program that was killed may have left a tunnel closed: then no filter there names a set. */
+export function filterRemoval(actual: Filters): Command[] {
+  const own = [...actual].filter(
+    ([device, filters]) => isLinkName(device) || filters.join().includes("ipset(en-"),
+  );
+  const lines = own.map(([device]) => `qdisc del dev ${device} clsact`);
+  // A link may be gone by then, or be another one. A set that a filter still uses cannot be destroyed.
+  return batch("tc", ["-force", "-batch", "-"], lines).map((step) => ({ ...step, mayFail: true }));
 }
 
 /** Whether the kernel takes such filters: in a chain of lo to which nothing goes, for as long as that takes. */
