@@ -163,7 +163,7 @@ export class Gateway {
   }
 
   async #apply(): Promise<{ readonly changed: boolean; readonly state: GatewayState }> {
-    const others = await this.#others();
+    const others = await Promise.all((await this.#others()).map(leftBy));
     const state = await readGatewayState(this.#kernel, this.#backend, { elements: true });
     const { exists, fastPath } = state.filter;
     // With the same clients by the same marks: what both let through passes while both are there.
@@ -191,11 +191,12 @@ export class Gateway {
     return { changed: steps.length > 0, state };
   }
 
-  /** The packet filters that other backends have here. */
-  async #others(): Promise<readonly LeftFilter[]> {
+  /** Other backends that have a packet filter here. */
+  async #others(): Promise<readonly Backend[]> {
     if (this.#only === this.#backend) return [];
     const others = Object.values(this.#backends).filter((backend) => backend !== this.#backend);
-    const left = (await Promise.all(others.map(leftOf))).flat();
+    const exist = await Promise.all(others.map((backend) => backend.exists()));
+    const left = others.filter((_backend, index) => exist[index]);
     if (left.length === 0) this.#only = this.#backend;
     return left;
   }
@@ -262,16 +263,16 @@ export class Gateway {
   }
 }
 
-interface LeftFilter {
-  readonly backend: Backend;
-  readonly filter: FilterState;
-}
-
-/** @throws FounatError `unexpected-output` where it is there and tells of nothing: its clients would be lost */
-async function leftOf(backend: Backend): Promise<readonly LeftFilter[]> {
-  if (!(await backend.exists())) return [];
+/**
+ * The packet filter of a backend that has one.
+ *
+ * @throws FounatError `unexpected-output` where it tells of nothing: its clients would be lost
+ */
+async function leftBy(
+  backend: Backend,
+): Promise<{ readonly backend: Backend; readonly filter: FilterState }> {
   const filter = await backend.read({ elements: true });
-  if (filter.exists) return [{ backend, filter }];
+  if (filter.exists) return { backend, filter };
   throw new FounatError("unexpected-output", "the packet filter of another backend cannot be read", {
     retryable: true,
   });

@@ -39,8 +39,11 @@ export class RuleListing {
     ];
     const args = ["-c", LIST_AND_REMOVE, "sh", program, remove, `${CREATE_SETS.join("\n")}\n`];
     const [output = ""] = await kernel.read([{ file: "sh", args, input: make }]);
-    const lines = output.split("\n").filter((line) => /^\*|^(:|-A )EQ-/.test(line));
-    const tables = parseTables(lines.join("\n").replaceAll("EQ-HOOK-", "").replaceAll("EQ-", "EN-"));
+    const answers = new RegExp(`^\\*|^(:|-A )${ASKING_PREFIX}`);
+    const lines = output.split("\n").filter((line) => answers.test(line));
+    const tables = parseTables(
+      lines.join("\n").replaceAll(`${ASKING_PREFIX}HOOK-`, "").replaceAll(ASKING_PREFIX, "EN-"),
+    );
     this.#known = { text, tables };
     return tables;
   }
