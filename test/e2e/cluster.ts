@@ -50,7 +50,7 @@ async function ownCluster(settings: Settings): Promise<Prepared> {
     renderer: "simple",
   });
   if (keptCluster !== undefined) await cluster.loadImages(await imageTarballs());
-  await installChart(cluster);
+  await orFindings(new Kubectl(cluster.kubectlCommand), () => installChart(cluster));
   return {
     world: worldOf(cluster, settings),
     end: async () => {
