@@ -1,6 +1,5 @@
 import { PassThrough } from "node:stream";
-import type { ClusterNode } from "../bed/cluster/node.ts";
-import type { RunningCommand } from "../bed/vm/exec-channel.ts";
+import type { ClusterNode, CommandInContainer } from "../bed/cluster/node.ts";
 import { LoadDialogue } from "./load-dialogue.ts";
 import { LOAD_COMMAND } from "./load-program.ts";
 import { type LoadOptions, type LoadReport, loadArguments } from "./load-report.ts";
@@ -8,11 +7,12 @@ import type { RunningPod } from "./pods.ts";
 
 /** The load of one client pod. It is told what to do by way of its node's machine, whatever becomes of the cluster. */
 export class LoadClient {
-  readonly #command: RunningCommand;
+  readonly #command: CommandInContainer;
   readonly #dialogue: LoadDialogue;
   #gateways: readonly string[] = [];
 
-  private constructor(node: ClusterNode, pod: RunningPod, options: LoadOptions) {
+  /** Starts it. */
+  constructor(node: ClusterNode, pod: RunningPod, options: LoadOptions) {
     const stdout = new PassThrough();
     let complaint = "";
     const command = [LOAD_COMMAND, ...loadArguments(options)];
@@ -31,11 +31,9 @@ export class LoadClient {
     );
   }
 
-  /** Starts it; all of its flows are open when this returns. */
-  static async start(node: ClusterNode, pod: RunningPod, options: LoadOptions): Promise<LoadClient> {
-    const client = new LoadClient(node, pod, options);
-    client.#gateways = await client.#dialogue.ready();
-    return client;
+  /** Waits until all of its flows are open. */
+  async ready(): Promise<void> {
+    this.#gateways = await this.#dialogue.ready();
   }
 
   /** Whether one of its TCP flows began with that gateway. */
@@ -54,7 +52,7 @@ export class LoadClient {
   }
 
   /** Ends it, whatever it does. */
-  kill(): void {
-    this.#command.kill();
+  kill(): Promise<void> {
+    return this.#command.kill();
   }
 }

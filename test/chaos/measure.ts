@@ -59,7 +59,7 @@ export async function measureRound(
   let reports: LoadReport[] = [];
   try {
     const leaks = await internet.packetsFrom(clients, async () => {
-      loads.push(...(await startLoads(ground, victim, { targets, busy: each - idle, idle, rate })));
+      await openFlows(loads, ground, victim, { targets, busy: each - idle, idle, rate });
       await Promise.all(cluster.nodes.map((node) => node.run(PRECEDENCE)));
       await sleep(SETTLE_MS);
       progress(scenario.summary);
@@ -75,26 +75,38 @@ export async function measureRound(
     if (round.ofVictim > 0) return Object.keys(counts).length > 0 ? { ...round, counts } : round;
     throw nothingMeasured(victim);
   } finally {
-    for (const load of loads) load.kill();
-    await scenario.undo?.(scene);
+    try {
+      await killAll(loads);
+    } finally {
+      await scenario.undo?.(scene);
+    }
   }
 }
 
-/** Has all clients open their flows, again and again until one of these uses the gateway. */
-async function startLoads(
+/**
+ * Has all clients open their flows, again and again until one of these uses the gateway.
+ *
+ * @param loads those that have been started, whether this returns or throws
+ */
+async function openFlows(
+  loads: LoadClient[],
   { cluster, clients }: Ground,
   victim: RunningPod,
   options: LoadOptions,
-): Promise<LoadClient[]> {
+): Promise<void> {
   for (let opening = 1; opening <= OPENINGS; opening += 1) {
-    const starting = clients.map((pod) => LoadClient.start(cluster.node(pod.node), pod, options));
-    const loads = await Promise.all(starting);
-    if (loads.some((load) => load.uses(victim))) return loads;
-    for (const load of loads) load.kill();
+    loads.push(...clients.map((pod) => new LoadClient(cluster.node(pod.node), pod, options)));
+    await Promise.all(loads.map((load) => load.ready()));
+    if (loads.some((load) => load.uses(victim))) return;
+    await killAll(loads.splice(0));
     progress(`no flow uses gateway ${victim.name}: opening ${opening} of ${OPENINGS}`);
     await sleep(SETTLE_MS);
   }
   throw nothingMeasured(victim);
+}
+
+async function killAll(loads: readonly LoadClient[]): Promise<void> {
+  await Promise.all(loads.map((load) => load.kill()));
 }
 
 function nothingMeasured({ name }: RunningPod): ToolError {

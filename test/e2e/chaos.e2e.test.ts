@@ -4,6 +4,7 @@ import { isKept, verdicts } from "../chaos/expected.ts";
 import { type Ground, makeGround, prepare, removeGround } from "../chaos/ground.ts";
 import { measureRound } from "../chaos/measure.ts";
 import { SCENARIOS } from "../chaos/scenarios.ts";
+import type { Scenario } from "../chaos/scene.ts";
 import { describeOnline, kubectl, world } from "./kit/world.ts";
 
 const LOAD = { flows: 20, rate: 4 };
@@ -29,6 +30,21 @@ describeOnline("flows, and new connections all the time, of clients whose gatewa
     ground = await makeGround(cluster, kubectl, "Agent");
   });
   afterAll(() => removeGround(ground));
+
+  test(
+    "end with a round that is broken off",
+    async () => {
+      const brokenOff = new Error("broken off");
+      const scenario: Scenario = {
+        ...{ summary: "nothing is done", lastsMs: 0, expected: { mayReset: "none" } },
+        act: () => Promise.reject(brokenOff),
+      };
+      await expect(measureRound(ground, scenario, LOAD)).rejects.toBe(brokenOff);
+      const loads = ground.cluster.nodes.map((node) => node.run("pgrep --full '^/chaos-load load ' || true"));
+      expect((await Promise.all(loads)).join("")).toBe("");
+    },
+    ROUND_TIMEOUT_MS,
+  );
 
   test.each(SHORT)(
     "keep what %s must not take",

@@ -14,6 +14,12 @@ import type { ClusterPlan, NodePlan } from "./plan.ts";
 const MEMORY_MIB = 3072;
 const MAX_CPUS = 2;
 
+/** A program that runs in a container of a node. */
+export interface CommandInContainer extends Omit<RunningCommand, "kill"> {
+  /** Kills the program itself: to hang up, as elsewhere, would end the command that has started it, and nothing else. */
+  kill(): Promise<void>;
+}
+
 /** A node of a cluster: a virtual machine with containerd, kubelet and kube-proxy. */
 export class ClusterNode {
   readonly plan: NodePlan;
@@ -118,9 +124,16 @@ export class ClusterNode {
     containerId: string,
     command: readonly string[],
     onOutput: (stream: "stdout" | "stderr", data: Buffer) => void,
-  ): RunningCommand {
-    const exec = ["tasks", "exec", "--exec-id", randomUUID(), containerId];
-    return startCommand(this.machine.execSocket, [...CTR, ...exec, ...command], {}, onOutput);
+  ): CommandInContainer {
+    const which = ["--exec-id", randomUUID(), containerId];
+    const exec = [...CTR, "tasks", "exec", ...which, ...command];
+    const running = startCommand(this.machine.execSocket, exec, {}, onOutput);
+    const kill = async () => {
+      // Of a program that has ended there is nothing to kill.
+      await this.exec([...CTR, "tasks", "kill", "--signal", "SIGKILL", ...which]);
+      running.kill();
+    };
+    return { ...running, kill };
   }
 
   /** Kills all processes of a container. */
