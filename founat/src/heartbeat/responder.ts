@@ -51,7 +51,8 @@ export class HeartbeatResponder {
     if (port === 0) return;
     const request = decodeRequest(datagram);
     if (request === undefined || !this.#limit.admits(address, performance.now())) return;
-    socket.send(encodeResponse(request, this.#options.value), port, address, () => undefined);
+    // Without a callback, because each costs a tick.
+    socket.send(encodeResponse(request, this.#options.value), port, address);
   }
 }
 
@@ -66,8 +67,14 @@ async function boundToAll(port: number): Promise<Socket> {
 }
 
 async function bound(port: number, host: string): Promise<Socket> {
-  const socket = createSocket({ type: familyOf(host) === "ipv6" ? "udp6" : "udp4" });
+  const isIPv6 = familyOf(host) === "ipv6";
+  const socket = createSocket({
+    type: isIPv6 ? "udp6" : "udp4",
+    // Only addresses are sent to, and what Node.js does with each by default costs a tick.
+    lookup: (address, _options, callback) => callback(null, address, isIPv6 ? 6 : 4),
+  });
+  const isListening = once(socket, "listening");
   socket.bind(port, host);
-  await once(socket, "listening");
+  await isListening;
   return socket;
 }
