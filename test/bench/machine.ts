@@ -1,8 +1,7 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { type Processing, VirtualMachine } from "../bed/vm/virtual-machine.ts";
+import { Cleanup } from "./cleanup.ts";
+import { withFolder } from "./folder.ts";
 import { progress } from "./progress.ts";
 
 /**
@@ -15,21 +14,18 @@ export async function withMachine<T>(
   measure: (machine: VirtualMachine, folder: string) => Promise<T>,
 ): Promise<T> {
   await needCommands(["conntrack", "ip", "ipset", "iptables", "nft", "sysctl"]);
-  const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
-  const options = {
-    name: "bench",
-    folder,
-    memoryMiB: 2048,
-    ...processing,
-    lifetime: "owner",
-    shares: [folder],
-  } as const;
-  progress("a virtual machine boots");
-  const machine = await VirtualMachine.start(options);
-  try {
+  return withFolder(async (folder) => {
+    const options = {
+      name: "bench",
+      folder,
+      memoryMiB: 2048,
+      ...processing,
+      lifetime: "owner",
+      shares: [folder],
+    } as const;
+    progress("a virtual machine boots");
+    const machine = await VirtualMachine.start(options);
+    await using _machine = new Cleanup(() => machine.kill());
     return await measure(machine, folder);
-  } finally {
-    await machine.kill();
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }

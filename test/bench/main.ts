@@ -1,6 +1,7 @@
 import type { GatewayBackend } from "@egress-nat/founat";
 import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { interruptible } from "./cleanup.ts";
 import { benchClients } from "./clients/bench.ts";
 import { benchCniAdd } from "./cni-add/bench.ts";
 import { benchDrift } from "./drift/bench.ts";
@@ -35,7 +36,7 @@ function bench(
     .action(async (given: { rounds: number; backend: GatewayBackend }) => {
       const { json } = program.opts<{ json?: boolean }>();
       const origin = json && { commit: await commitOfCheckout(), machine: describeMachine() };
-      const report = await run(given.rounds, given.backend);
+      const report = await interruptible(() => run(given.rounds, given.backend));
       console.log(origin ? JSON.stringify(reportJson(report, origin), undefined, 2) : formatReport(report));
       if (!report.targets.every(isReached)) process.exitCode = 1;
     });

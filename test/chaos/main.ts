@@ -1,6 +1,7 @@
 import { runCommand } from "@egress-nat/tools/system/run-command";
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { ProxyMode } from "../bed/cluster/plan.ts";
+import { interruptible } from "../bench/cleanup.ts";
 import { commitOfCheckout, describeNodes } from "../bench/origin.ts";
 import { progress } from "../bench/progress.ts";
 import { Course } from "./course.ts";
@@ -91,16 +92,17 @@ async function measure(names: readonly string[], options: Options): Promise<Meas
   const { flows, rate, selection, proxyMode } = options;
   const [commit, machine] = await Promise.all([commitOfCheckout(), describeNodes()]);
   const courses: Course[] = [];
-  const all = withChaosCluster(proxyMode, async (cluster, kubectl) => {
-    for (const each of SELECTIONS[selection]) {
-      const ground = await makeGround(cluster, kubectl, each);
-      const course = new Course(ground, names, options);
-      courses.push(course);
-      await course.run();
-      await removeGround(ground);
-    }
-  });
-  await all.catch((err: unknown) => {
+  const all = () =>
+    withChaosCluster(proxyMode, async (cluster, kubectl) => {
+      for (const each of SELECTIONS[selection]) {
+        const ground = await makeGround(cluster, kubectl, each);
+        const course = new Course(ground, names, options);
+        courses.push(course);
+        await course.run();
+        await removeGround(ground);
+      }
+    });
+  await interruptible(all).catch((err: unknown) => {
     if (courses.length === 0) throw err;
     // What is measured is worth more than the rest.
     progress(`broken off: ${String(err)}`);

@@ -9,6 +9,7 @@ import { inNetns, ipBatch, netnsPath } from "../../bed/system/network-namespace.
 import { LoadDialogue } from "../../chaos/load-dialogue.ts";
 import { loadArguments } from "../../chaos/load-report.ts";
 import { type Round, roundOf } from "../../chaos/round.ts";
+import { Cleanup } from "../cleanup.ts";
 import { PEER } from "../native/kernel.ts";
 
 const SERVER = "egress-nat-bench-server";
@@ -42,19 +43,18 @@ export class Flows {
   static async during(client: string, program: string, work: (flows: Flows) => Promise<void>): Promise<void> {
     // Of a run that was killed.
     await ipBatch(undefined, [`netns del ${SERVER}`]).catch(() => {});
+    await using _network = new Cleanup(() => ipBatch(undefined, [`netns del ${SERVER}`]));
     await ipBatch(undefined, [`netns add ${SERVER}`]);
-    let server: LoadProcess | undefined;
+    await connect(client);
+    const server = start(SERVER, [program, "serve", ...TARGETS]);
     try {
-      await connect(client);
-      server = start(SERVER, [program, "serve", ...TARGETS]);
       const ended = once(server, "exit").then(() =>
         Promise.reject(new Error("the server of the load has ended")),
       );
       await Promise.race([once(server.stdout, "data"), ended]);
       await Promise.race([work(new Flows(client, program)), ended]);
     } finally {
-      server?.kill("SIGKILL");
-      await ipBatch(undefined, [`netns del ${SERVER}`]);
+      server.kill("SIGKILL");
     }
   }
 

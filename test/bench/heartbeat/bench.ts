@@ -1,12 +1,11 @@
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { HeartbeatProber } from "@egress-nat/founat";
 import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { execa } from "execa";
+import { withFolder } from "../folder.ts";
 import { progress } from "../progress.ts";
 import { medianOf, type Report, type Series } from "../report.ts";
 
@@ -20,30 +19,32 @@ const LIMIT = { atMost: 10 };
 
 /** What it costs a gateway to answer the heartbeats of many nodes. */
 export async function benchHeartbeat(rounds: number): Promise<Report> {
-  const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
   const nodes = await Promise.all(Array.from({ length: NODES }, (_, index) => nodeAt(index)));
   try {
-    await bundleProgram(join(import.meta.dirname, "responder-part.ts"), folder);
-    progress(`${NODES} nodes ask a gateway, ${rounds} rounds of 10 s`);
-    const responder = execa(process.execPath, [join(folder, "main.js"), `${rounds}`]);
-    const lines = createInterface({ input: responder.stdout });
-    const [port] = (await once(lines, "line")).map(Number);
-    const samples: number[] = [];
-    lines.on("line", (line) => samples.push(Number(line)));
-    const stop = startAsking(nodes, port ?? 0, await heartbeatRequest());
-    await responder.finally(stop);
-    const cost: Series = { name: `CPU of answers to ${NODES} nodes, of one core`, unit: "%", samples };
-    const { asked, answered } = stop();
-    return {
-      bench: "heartbeat",
-      setup: `on this machine, every ${BEAT_MS} ms; ${answered} of ${asked} requests were answered`,
-      series: [cost],
-      targets: [medianOf(cost, LIMIT)],
-    };
+    return await withFolder((folder) => measure(nodes, folder, rounds));
   } finally {
     for (const node of nodes) node.close();
-    await rm(folder, { recursive: true, force: true });
   }
+}
+
+async function measure(nodes: readonly Socket[], folder: string, rounds: number): Promise<Report> {
+  await bundleProgram(join(import.meta.dirname, "responder-part.ts"), folder);
+  progress(`${NODES} nodes ask a gateway, ${rounds} rounds of 10 s`);
+  const responder = execa(process.execPath, [join(folder, "main.js"), `${rounds}`]);
+  const lines = createInterface({ input: responder.stdout });
+  const [port] = (await once(lines, "line")).map(Number);
+  const samples: number[] = [];
+  lines.on("line", (line) => samples.push(Number(line)));
+  const stop = startAsking(nodes, port ?? 0, await heartbeatRequest());
+  await responder.finally(stop);
+  const cost: Series = { name: `CPU of answers to ${NODES} nodes, of one core`, unit: "%", samples };
+  const { asked, answered } = stop();
+  return {
+    bench: "heartbeat",
+    setup: `on this machine, every ${BEAT_MS} ms; ${answered} of ${asked} requests were answered`,
+    series: [cost],
+    targets: [medianOf(cost, LIMIT)],
+  };
 }
 
 /** A socket with an address of its own. */

@@ -1,9 +1,8 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bundleProgram } from "@egress-nat/tools/build/bundle";
 import { needCommands } from "@egress-nat/tools/system/debian-packages";
 import { execa } from "execa";
+import { withFolder } from "../folder.ts";
 import { progress } from "../progress.ts";
 
 /** As many as a node may have pods. */
@@ -26,15 +25,12 @@ export async function runAgentPart(
   ...more: readonly string[]
 ): Promise<unknown> {
   await needCommands(["ip", "nft", "ping"]);
-  const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
-  try {
+  return withFolder(async (folder) => {
     await bundleProgram(program, folder);
     progress(`${clients} network namespaces, ${rounds} rounds`);
     // In a network namespace of its own it may take any address.
     const part = [process.execPath, join(folder, "main.js"), `${clients}`, `${rounds}`, ...more];
     const { stdout } = await execa("unshare", ["--net", ...part]);
     return JSON.parse(stdout);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }

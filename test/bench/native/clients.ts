@@ -1,6 +1,7 @@
 import { Client, type ClientConfig, type ClientGateway, ForkServer, kernelInNetns } from "@egress-nat/founat";
 import { createLogger } from "@egress-nat/program";
 import { execa } from "execa";
+import { Cleanup, interruptible } from "../cleanup.ts";
 import { egressBy } from "../egress.ts";
 import { withoutTunnels } from "./kernel.ts";
 
@@ -36,15 +37,18 @@ export function netnsPath(name: string): string {
 }
 
 /** Does something with the network namespaces of pods, and takes them away again. */
-export async function withPodNetworks<T>(names: readonly string[], work: () => Promise<T>): Promise<T> {
-  try {
+export function withPodNetworks<T>(names: readonly string[], work: () => Promise<T>): Promise<T> {
+  return interruptible(async () => {
+    await using _networks = new Cleanup(() => removePodNetworks(names));
     for (const name of names) await makePodNetwork(name);
     return await work();
-  } finally {
-    forkServer.close();
-    const lines = names.map((name) => `netns del ${name}\n`);
-    await execa("ip", ["-force", "-batch", "-"], { input: lines.join("") });
-  }
+  });
+}
+
+async function removePodNetworks(names: readonly string[]): Promise<void> {
+  forkServer.close();
+  const lines = names.map((name) => `netns del ${name}\n`);
+  await execa("ip", ["-force", "-batch", "-"], { input: lines.join("") });
 }
 
 /** As a pod's network leaves it. */

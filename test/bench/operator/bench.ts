@@ -1,10 +1,9 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createTransport, loadCredentials } from "@egress-nat/kube";
 import type { GatewaySettings } from "@egress-nat/operator";
 import { startApiserver } from "../../bed/api/control-plane.ts";
 import type { ControlPlane } from "../../bed/cluster/control-plane.ts";
+import { Cleanup } from "../cleanup.ts";
+import { withFolder } from "../folder.ts";
 import { progress } from "../progress.ts";
 import type { Report } from "../report.ts";
 import { measureChange } from "./change.ts";
@@ -22,16 +21,13 @@ const SETTINGS: GatewaySettings = {
 };
 
 /** The operator's own program against a real apiserver without nodes and controllers: nothing else has a part in it. */
-export async function benchOperator(rounds: number): Promise<Report> {
-  const folder = await mkdtemp(join(tmpdir(), "egress-nat-bench-"));
-  progress("etcd and an apiserver start");
-  const apiserver = await startApiserver(folder);
-  try {
+export function benchOperator(rounds: number): Promise<Report> {
+  return withFolder(async (folder) => {
+    progress("etcd and an apiserver start");
+    const apiserver = await startApiserver(folder);
+    await using _apiserver = new Cleanup(() => apiserver.stop());
     return await measure(apiserver, rounds);
-  } finally {
-    await apiserver.stop();
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 async function measure(apiserver: ControlPlane, rounds: number): Promise<Report> {
@@ -39,7 +35,8 @@ async function measure(apiserver: ControlPlane, rounds: number): Promise<Report>
   const transport = createTransport({ credentials, logger });
   try {
     using population = await Population.of(transport);
-    await using pod = await Pod.create(apiserver, transport);
+    const pod = await Pod.create(apiserver, transport);
+    await using _pod = new Cleanup(() => pod.remove());
     const program = await OperatorProgram.build(apiserver, pod, {
       EGRESS_POD_IMAGE: SETTINGS.image,
       EGRESS_POD_IMAGE_PULL_POLICY: SETTINGS.imagePullPolicy,

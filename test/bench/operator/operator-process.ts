@@ -5,6 +5,7 @@ import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import type { ControlPlane } from "../../bed/cluster/control-plane.ts";
 import { freePorts } from "../../bed/system/free-ports.ts";
 import { BackgroundProcess } from "../../bed/system/process.ts";
+import { Cleanup } from "../cleanup.ts";
 import type { Pod } from "./pod.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
@@ -60,6 +61,7 @@ export class OperatorProgram {
 export class OperatorProcess implements AsyncDisposable {
   /** By `performance.now()`. */
   readonly startedAt: number;
+  readonly #end = new Cleanup(() => this.#terminate());
   readonly #process: BackgroundProcess;
   readonly #url: string;
 
@@ -122,7 +124,11 @@ export class OperatorProcess implements AsyncDisposable {
   }
 
   /** Ends it in good order, as a rollout does. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#end[Symbol.asyncDispose]();
+  }
+
+  async #terminate(): Promise<void> {
     this.#process.signal("SIGTERM");
     await waitUntil(() => this.#process.pid() === undefined, {
       what: "the end of the operator",

@@ -37,7 +37,7 @@ const TokenRequest = z.object({ status: z.object({ token: z.string() }) });
  * What a pod gives the operator, without the pod: the credentials of a ServiceAccount, for which the program loads no
  * kubeconfig library, and the chart's NODE_OPTIONS and memory limit, by which Node sizes its heap.
  */
-export class Pod implements AsyncDisposable {
+export class Pod {
   readonly environment: Readonly<Record<string, string>>;
   readonly #serviceAccount: string;
   readonly #cgroup: MemoryCgroup;
@@ -71,7 +71,8 @@ export class Pod implements AsyncDisposable {
     ];
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
+  /** Once its processes have ended. */
+  remove(): Promise<void> {
     return this.#cgroup[Symbol.asyncDispose]();
   }
 }
