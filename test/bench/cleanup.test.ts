@@ -10,7 +10,12 @@ vi.setConfig({ testTimeout: 60_000 });
 const COMMAND = `
   import { Cleanup, interruptible } from ${JSON.stringify(join(import.meta.dirname, "cleanup.ts"))};
 
-  const cleanup = (name) => new Cleanup(async () => console.log(name + " is taken away"));
+  const [duration, failing] = process.argv.slice(1);
+  const cleanup = (name) =>
+    new Cleanup(async () => {
+      console.log(name + " is taken away");
+      if (name === failing) throw new Error(name + " stays");
+    });
   await interruptible(async () => {
     await using _folder = cleanup("the folder");
     await using _machine = cleanup("the machine");
@@ -18,16 +23,16 @@ const COMMAND = `
       await using _program = cleanup("the program");
     }
     console.error("measures");
-    await new Promise((resolve) => setTimeout(resolve, process.argv[1]));
+    await new Promise((resolve) => setTimeout(resolve, duration));
   });
 `;
 const TAKEN_AWAY = ["the program", "the machine", "the folder"]
   .map((name) => `${name} is taken away\n`)
   .join("");
 
-function start(durationMs: number) {
+function start(durationMs: number, failing = "") {
   const node = ["--conditions=source", "--input-type=module", "--eval", COMMAND];
-  const child = spawn(process.execPath, [...node, `${durationMs}`]);
+  const child = spawn(process.execPath, [...node, `${durationMs}`, failing]);
   return { child, measures: once(child.stderr, "data"), stdout: text(child.stdout) };
 }
 
@@ -44,6 +49,15 @@ test.each(["SIGINT", "SIGTERM"] as const)(
     expect(child.exitCode ?? (await once(child, "exit"))[0]).toBe(1);
   },
 );
+
+test("what cannot be taken away is said, and keeps nothing else", async () => {
+  const { child, measures, stdout } = start(600_000, "the machine");
+  await measures;
+  const stderr = text(child.stderr);
+  child.kill("SIGTERM");
+  expect(await stdout).toBe(TAKEN_AWAY);
+  expect(await stderr).toContain("the machine stays");
+});
 
 test("work that ends by itself has taken all of it away once", async () => {
   expect(await start(0).stdout).toBe(TAKEN_AWAY);

@@ -36,6 +36,17 @@ export async function interruptible<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await Promise.race([work(), interruption.promise]);
   } finally {
-    for (const each of due.toReversed()) await each[Symbol.asyncDispose]();
+    await takeAllAway();
+  }
+}
+
+/** The latest first; one that fails keeps none of the others from it. */
+async function takeAllAway(): Promise<void> {
+  const latest = due.at(-1);
+  if (latest === undefined) return;
+  try {
+    await latest[Symbol.asyncDispose]();
+  } finally {
+    await takeAllAway();
   }
 }
