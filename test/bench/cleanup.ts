@@ -25,7 +25,8 @@ export class Cleanup implements AsyncDisposable {
 /**
  * Does the work of a command.
  *
- * @throws ToolError `interrupted` after SIGINT or SIGTERM, when all {@link Cleanup} is done, the latest first; work may go on
+ * @throws ToolError `interrupted` after SIGINT or SIGTERM, when all {@link Cleanup} is done, the latest first; work may go on;
+ * where some of it fails, what the last of these throws
  */
 export async function interruptible<T>(work: () => Promise<T>): Promise<T> {
   const interruption = Promise.withResolvers<never>();

@@ -20,7 +20,8 @@ const INTRODUCTION = `# What flows survive
 cluster, and \`bench\` those that are measured on the machine itself. [testing.md](testing.md#chaos) says what is done and measured. Emulated nodes
 are about 15 times slower than real ones, so times on them are too long: [bench failover](#bench-failover) has those of a real machine. Where a
 scenario stands twice, its load differs, its commit, or who picks gateways. With 10 new connections per second emulated nodes have no processor
-time left, so times are longer than with 2. What is to be kept is a target of Agent selection ([which](testing.md#chaos)); Service selection has none.
+time left, so times are longer than with 2. The machine that emulates them is not always as fast either: it was slow while times
+with 1 were measured, so most are longer than with 2. What is to be kept is a target of Agent selection ([which](testing.md#chaos)); Service selection has none.
 
 Gateways are picked for each flow (\`sessionAffinity: None\`, with \`Service\` \`fouSourcePortAuto: true\` as well), so that some flows of a client have
 the gateway that comes to harm, and others have not. With \`Service\` and that field the node forgets the way of a flow that is idle for half a minute, and
