@@ -9,6 +9,7 @@ import { type Ground, gatewaysOf, NAMESPACE, serverOf } from "./ground.ts";
 import { LOAD_COMMAND, LOAD_IMAGE } from "./load-program.ts";
 import { podsOf, type RunningPod } from "./pods.ts";
 import type { Scene } from "./scene.ts";
+import { haveComeAndGone, successorsOfVisitors } from "./successors.ts";
 
 /** How many of each there are on each node at a time. */
 const ROLES = { visitor: 2, intruder: 1 } as const;
@@ -16,13 +17,15 @@ type Role = keyof typeof ROLES;
 const ROLE_LABEL = "chaos/role";
 
 const LOOK_MS = 1_000;
+/** For how long pods come and go at most, where no address is used again. */
+const AT_MOST_MS = 2_100_000;
 /** For the last pods to end. */
 const PATIENCE_MS = 300_000;
 
 /** Arguments of the load program, by the name of the pod that runs it. */
 type Commands = Readonly<Record<Role, (name: string) => readonly string[]>>;
 
-/** @param forMs for how long pods come and go, in milliseconds */
+/** @param forMs for how long pods come and go, in milliseconds; longer until an address was used again */
 export async function churn(scene: Scene, forMs: number): Promise<void> {
   const { ground, mark } = scene;
   const { wide } = ground.cluster.plan.internet;
@@ -55,14 +58,18 @@ async function comeAndGo(
   round: string,
 ): Promise<readonly RunningPod[]> {
   const ended = new Map<string, RunningPod>();
-  const until = Date.now() + forMs;
+  const times = { forMs, atMostMs: AT_MOST_MS };
+  const beganAt = Date.now();
+  let until: number | undefined;
   for (let turn = 1; ; turn += 1) {
     const present = await podsOf(ground.kubectl, NAMESPACE, ROLE_LABEL);
     const done = present.filter(({ phase }) => phase === "Succeeded" || phase === "Failed");
     for (const pod of done) ended.set(pod.name, pod);
     await deletePods(ground, done);
-    if (Date.now() < until) await createMissing(ground, present, commands, `${round}-${turn}`);
-    else if (present.length === 0 || Date.now() > until + PATIENCE_MS) return [...ended.values(), ...present];
+    const now = Date.now();
+    if (haveComeAndGone([...ended.values()], now - beganAt, times)) until ??= now + PATIENCE_MS;
+    if (until === undefined) await createMissing(ground, present, commands, `${round}-${turn}`);
+    else if (present.length === 0 || now > until) return [...ended.values(), ...present];
     await sleep(LOOK_MS);
   }
 }
@@ -136,15 +143,4 @@ async function countWrongs({ ground, count }: Scene, pods: readonly RunningPod[]
   count("clients refused", refused.length, visitors.length);
   count("pods with a former client's address accepted", accepted.length, successors.length);
   count("gateways that do not know the clients exactly", wrong.length, gateways.length);
-}
-
-/** Intruders that have done what they came for with the address of a client that had gone before. */
-function successorsOfVisitors(pods: readonly RunningPod[]): readonly RunningPod[] {
-  const former = new Set<string>();
-  const successors: RunningPod[] = [];
-  for (const pod of pods) {
-    if (pod.name.startsWith("visitor")) former.add(pod.ipv4);
-    else if (pod.phase === "Succeeded" && former.has(pod.ipv4)) successors.push(pod);
-  }
-  return successors;
 }

@@ -19,12 +19,14 @@ export interface CourseOptions extends Load {
 export class Course {
   readonly #ground: Ground;
   readonly #options: CourseOptions;
+  readonly #measureRound: typeof measureRound;
   readonly #reports: Map<string, Report>;
   #holdings: readonly Holding[] = [];
 
-  constructor(ground: Ground, names: readonly string[], options: CourseOptions) {
+  constructor(ground: Ground, names: readonly string[], options: CourseOptions, measure = measureRound) {
     this.#ground = ground;
     this.#options = options;
+    this.#measureRound = measure;
     this.#reports = new Map(
       names.map((chaos) => {
         const { summary, expected } = SCENARIOS[chaos] as Scenario;
@@ -51,19 +53,24 @@ export class Course {
     }
   }
 
-  async #measure(report: Report, round: number): Promise<void> {
-    const { chaos, selection, rounds } = report;
+  async #measure({ chaos, selection }: Report, round: number): Promise<void> {
     progress(`${chaos}, ${selection} selection: round ${round}`);
     try {
-      const measured = await measureRound(this.#ground, SCENARIOS[chaos] as Scenario, this.#options);
-      this.#reports.set(chaos, { ...report, rounds: [...rounds, measured] });
+      await this.#measureRound(this.#ground, SCENARIOS[chaos] as Scenario, this.#options, (measured) =>
+        this.#update(chaos, ({ rounds }) => ({ rounds: [...rounds, measured] })),
+      );
     } catch (err) {
       progress(`${chaos} is broken off: ${String(err)}`);
-      const [brokenOff = ""] = String(err).split("\n");
-      this.#reports.set(chaos, { ...report, brokenOff });
+      const [why = ""] = String(err).split("\n");
+      this.#update(chaos, () => ({ brokenOff: [why] }));
       return;
     }
     if (this.#options.hours !== undefined) await this.#addSamples();
+  }
+
+  #update(chaos: string, changed: (report: Report) => Partial<Report>): void {
+    const report = this.#reports.get(chaos) as Report;
+    this.#reports.set(chaos, { ...report, ...changed(report) });
   }
 
   async #addSamples(): Promise<void> {

@@ -31,8 +31,8 @@ Without the field that is not so.
 Times are milliseconds. Downtime is how long new connections failed in a round, at the client and for the address for which it lasted longest.
 With one round p50, p99 and max are that one. Counts are sums over all rounds. Of open flows some survive (they answer at the end), some are reset,
 and some are broken (they hang). Lost flows of others had a gateway that came to no harm. Leaked packets left with a client's own address. A load
-program cannot tell a gap from a time in which it stood still itself: no figure is more exact than the longest stall. Rounds that are
-broken off are one miss, however many there are, and add to no other figure. On the slow machine nodes did not start pods in time for these.
+program cannot tell a gap from a time in which it stood still itself: no figure is more exact than the longest stall. A round is broken off where
+it could not be measured, or where what was done could not be taken back after it was. On the slow machine nodes did not start pods in time.
 `;
 
 /** What one command has printed. */
@@ -80,9 +80,9 @@ function joined(name: string, ...runs: readonly z.infer<typeof SloFile>[]): Meas
     ({ chaos, selection }) => `${chaos} ${selection}`,
   );
   const reports = Array.from(ofOne.values(), (each) => {
-    const brokenOff = each.find((report) => report.brokenOff !== undefined)?.brokenOff;
+    const brokenOff = each.flatMap((report) => report.brokenOff ?? []);
     const rounds = each.flatMap((report) => report.rounds);
-    return { ...(each[0] as Report), rounds, ...(brokenOff !== undefined && { brokenOff }) };
+    return { ...(each[0] as Report), rounds, ...(brokenOff.length > 0 && { brokenOff }) };
   });
   return { ...first, reports };
 }

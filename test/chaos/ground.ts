@@ -22,7 +22,7 @@ export const NAMESPACE = "chaos";
 const CLIENT_LABEL = "chaos/client";
 /** Longer than any scenario: what a drain breaks after its time is over is not what is measured. */
 const DRAIN_SECONDS = 1_800;
-const PATIENCE_MS = 600_000;
+const PATIENCE_MS = 1_800_000;
 /** On an emulated node; more would leave no room for the gateways of a rollout. */
 const GATEWAY_REQUESTS = { cpu: "100m" };
 

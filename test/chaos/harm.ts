@@ -9,7 +9,8 @@ import { gatewaysOf, replicasIn } from "./ground.ts";
 import { podsOf, type RunningPod } from "./pods.ts";
 import type { Scene } from "./scene.ts";
 
-const REPLACEMENT_TIMEOUT_MS = 600_000;
+/** Nodes without processor time take minutes for one pod after another. */
+const REPLACEMENT_TIMEOUT_MS = 1_800_000;
 
 export async function patchEgress({ ground }: Scene, spec: object): Promise<void> {
   const { namespace, name } = ground.egress;

@@ -33,13 +33,15 @@ export interface Load {
 /**
  * Measures one round of a scenario.
  *
+ * @param onMeasured is told the round before what was done is taken back, because that may fail
  * @throws ToolError `nothing-measured` when the gateway has no flow
  */
 export async function measureRound(
   ground: Ground,
   scenario: Scenario,
   { flows, rate }: Load,
-): Promise<Round> {
+  onMeasured: (round: Round) => void,
+): Promise<void> {
   const { cluster, clients } = ground;
   const victim = await untilWhole(ground);
   const { wide } = cluster.plan.internet;
@@ -72,8 +74,8 @@ export async function measureRound(
     }
     const leaked = leaks.reduce((sum, count) => sum + count, 0);
     const round = roundOf(reports, [victim.ipv4, victim.ipv6], leaked);
-    if (round.ofVictim > 0) return Object.keys(counts).length > 0 ? { ...round, counts } : round;
-    throw nothingMeasured(victim);
+    if (round.ofVictim === 0) throw nothingMeasured(victim);
+    onMeasured(Object.keys(counts).length > 0 ? { ...round, counts } : round);
   } finally {
     try {
       await killAll(loads);

@@ -72,7 +72,7 @@ test("people read what became of flows, and what Agent selection has kept", () =
 test("a scenario that is broken off is missed, and its other rounds count", () => {
   const [death] = good.reports;
   const broken = measurement(
-    { ...DEATH, selection: "Service", rounds: [], brokenOff: "no cluster" },
+    { ...DEATH, selection: "Service", rounds: [], brokenOff: ["no cluster"] },
     death as Report,
   );
   expect(isAllKept(good)).toBe(true);
@@ -241,6 +241,20 @@ test("runs of one measurement are rounds of one, unless they differ in more than
       ["agent", other],
     ]),
   ).toThrow("runs of agent differ in commit");
+});
+
+test("each round that is broken off is one miss, in whatever run", () => {
+  const brokenOff = (...why: readonly string[]) =>
+    measurement({ ...DEATH, selection: "Agent", rounds: [], brokenOff: [...why] });
+  const together = runsTogether([
+    ["agent", good],
+    ["agent", brokenOff("no cluster")],
+    ["agent", brokenOff("no node")],
+    ["agent", brokenOff("no cluster")],
+  ]);
+  expect(sloText(together)).toMatch(
+    /kill-gateway +\| rounds broken off: no cluster; no node +\| 0 +\| 3 +\| \*\*missed/,
+  );
 });
 
 test("what is measured on the machine itself stands beside it", () => {

@@ -12,8 +12,8 @@ export const Report = z.object({
   selection: z.enum(["Agent", "Service"]),
   expected: Expected,
   rounds: z.array(Round),
-  /** Why it went no further: the other scenarios were measured all the same. */
-  brokenOff: z.string().optional(),
+  /** Why rounds went no further, one entry for each: the other scenarios were measured all the same. */
+  brokenOff: z.array(z.string()).optional(),
 });
 export type Report = z.infer<typeof Report>;
 
@@ -42,10 +42,11 @@ export function verdictsOf({
 }
 
 /** Service selection has nothing to keep but to be measured: its figures say what it is. */
-export function verdictsOn({ selection, expected, rounds, brokenOff }: Report): Verdict[] {
+export function verdictsOn({ selection, expected, rounds, brokenOff = [] }: Report): Verdict[] {
   const kept = selection === "Agent" && rounds.length > 0 ? verdicts(expected, rounds) : [];
-  if (brokenOff === undefined) return kept;
-  return [...kept, { name: `rounds broken off: ${brokenOff}`, value: 1, atMost: 0 }];
+  if (brokenOff.length === 0) return kept;
+  const reasons = [...new Set(brokenOff)].join("; ");
+  return [...kept, { name: `rounds broken off: ${reasons}`, value: brokenOff.length, atMost: 0 }];
 }
 
 export function isAllKept(measurement: Measurement): boolean {

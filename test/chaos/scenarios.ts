@@ -240,7 +240,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   churn: {
     summary:
-      "for five minutes clients come and go, and other pods get their addresses and send gateways what only clients may",
+      "for five minutes, and until an address was used again, clients come and go, and other pods get their addresses and send gateways what only clients may",
     act: (scene) => churn(scene, CHURN_MS),
     lastsMs: SETTLE_MS,
     undo: ({ ground }) => endChurn(ground),

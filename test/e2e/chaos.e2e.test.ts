@@ -3,6 +3,7 @@ import { Cluster } from "../bed/cluster/cluster.ts";
 import { isKept, verdicts } from "../chaos/expected.ts";
 import { type Ground, makeGround, prepare, removeGround } from "../chaos/ground.ts";
 import { measureRound } from "../chaos/measure.ts";
+import type { Round } from "../chaos/round.ts";
 import { SCENARIOS } from "../chaos/scenarios.ts";
 import type { Scenario } from "../chaos/scene.ts";
 import { describeOnline, kubectl, world } from "./kit/world.ts";
@@ -39,7 +40,7 @@ describeOnline("flows, and new connections all the time, of clients whose gatewa
         ...{ summary: "nothing is done", lastsMs: 0, expected: { mayReset: "none" } },
         act: () => Promise.reject(brokenOff),
       };
-      await expect(measureRound(ground, scenario, LOAD)).rejects.toBe(brokenOff);
+      await expect(measureRound(ground, scenario, LOAD, () => {})).rejects.toBe(brokenOff);
       const loads = ground.cluster.nodes.map((node) => node.run("pgrep --full '^/chaos-load load ' || true"));
       expect((await Promise.all(loads)).join("")).toBe("");
     },
@@ -51,11 +52,12 @@ describeOnline("flows, and new connections all the time, of clients whose gatewa
     async (name, lastsMs, downtimeMs) => {
       const scenario = SCENARIOS[name];
       if (scenario === undefined) return expect.fail("there is no such scenario");
-      const round = await measureRound(ground, { ...scenario, lastsMs }, LOAD);
-      console.log(name, JSON.stringify(round));
+      const rounds: Round[] = [];
+      await measureRound(ground, { ...scenario, lastsMs }, LOAD, (round) => rounds.push(round));
+      console.log(name, JSON.stringify(rounds));
       // How soon emulated nodes reset flows is no measure of the product; those that are never reset hang.
       const expected = { ...scenario.expected, downtimeMs, resetMs: undefined };
-      expect(verdicts(expected, [round]).filter((verdict) => !isKept(verdict))).toEqual([]);
+      expect(verdicts(expected, rounds).filter((verdict) => !isKept(verdict))).toEqual([]);
     },
     ROUND_TIMEOUT_MS,
   );

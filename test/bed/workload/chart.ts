@@ -10,7 +10,7 @@ export const RELEASE = { name: "egress-nat", namespace: "egress-nat" } as const;
 const REGISTRY = "docker.io/library";
 const TAG = "test";
 
-const INSTALL_TIMEOUT_MS = 360_000;
+const INSTALL_TIMEOUT_MS = 960_000;
 
 const Releases = z.array(z.object({ name: z.string() }));
 
@@ -59,7 +59,7 @@ function installArguments(plan: ClusterPlan, chart: string, tag: string): string
       "--set-json",
       `${name}=${JSON.stringify(value)}`,
     ]),
-    ...["--wait", "--timeout", "5m"],
+    ...["--wait", "--timeout", "15m"],
   ];
 }
 
