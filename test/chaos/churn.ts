@@ -4,12 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { clientOf, oneShotPod } from "../bed/workload/manifests.ts";
+import { progress } from "../bench/progress.ts";
+import { clientsAmong, haveComeAndGone, successorsOfVisitors } from "./churned-pods.ts";
 import { gatewaysWithWrongClients } from "./gateway-sets.ts";
 import { type Ground, gatewaysOf, NAMESPACE, serverOf } from "./ground.ts";
 import { LOAD_COMMAND, LOAD_IMAGE } from "./load-program.ts";
 import { podsOf, type RunningPod } from "./pods.ts";
 import type { Scene } from "./scene.ts";
-import { haveComeAndGone, successorsOfVisitors } from "./successors.ts";
 
 /** How many of each there are on each node at a time. */
 const ROLES = { visitor: 2, intruder: 1 } as const;
@@ -132,15 +133,28 @@ function isHeard(log: string, name: string): boolean {
 
 /** Counts what may not be. */
 async function countWrongs({ ground, count }: Scene, pods: readonly RunningPod[]): Promise<void> {
-  const visitors = pods.filter(({ name }) => name.startsWith("visitor"));
-  const refused = visitors.filter(({ phase }) => phase !== "Succeeded");
+  for (const pod of pods.filter(({ phase }) => phase !== "Succeeded")) progress(await fateOf(ground, pod));
+  const clients = clientsAmong(pods);
+  const refused = clients.filter(({ phase }) => phase !== "Succeeded");
   const successors = successorsOfVisitors(pods);
   if (successors.length === 0) throw new ToolError("nothing-measured", "no address was used again");
   const log = await serverOf(ground.cluster).log();
   const accepted = successors.filter(({ name }) => isHeard(log, name));
   const gateways = await gatewaysOf(ground);
   const wrong = await gatewaysWithWrongClients(ground, ground.clients);
-  count("clients refused", refused.length, visitors.length);
+  count("clients refused", refused.length, clients.length);
   count("pods with a former client's address accepted", accepted.length, successors.length);
   count("gateways that do not know the clients exactly", wrong.length, gateways.length);
+}
+
+/** @returns what a pod that has not done what it came for says itself, and what Kubernetes warns of */
+async function fateOf({ kubectl }: Ground, { name, node, phase, end }: RunningPod): Promise<string> {
+  const selector = `--field-selector=type=Warning,involvedObject.name=${name}`;
+  const path = '-o=jsonpath={range .items[*]}{.message}{"\\n"}{end}';
+  const warnings = await kubectl.run(["get", "events", "-n", NAMESPACE, selector, path]);
+  const lines = [`${name} on ${node}: ${phase} ${end.reason}`, end.message, warnings];
+  return lines
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .join("\n");
 }

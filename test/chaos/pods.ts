@@ -11,7 +11,15 @@ export interface RunningPod extends PlacedPod {
   readonly isTerminating: boolean;
   /** As containerd names the first one. */
   readonly containerId: string;
+  /** How its program ended, with what it printed last if it failed; empty while it has not. */
+  readonly end: { readonly reason: string; readonly message: string };
 }
+
+const End = z.object({ reason: z.string().default(""), message: z.string().default("") });
+const ContainerStatus = z.object({
+  containerID: z.string().default(""),
+  state: z.object({ terminated: End.optional() }).default({}),
+});
 
 const Pods = z.object({
   items: z.array(
@@ -22,7 +30,7 @@ const Pods = z.object({
         phase: z.string(),
         podIPs: z.array(z.object({ ip: z.string() })).default([]),
         conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]),
-        containerStatuses: z.array(z.object({ containerID: z.string().default("") })).default([]),
+        containerStatuses: z.array(ContainerStatus).default([]),
       }),
     }),
   ),
@@ -33,6 +41,7 @@ export async function podsOf(kubectl: Kubectl, namespace: string, selector: stri
   const { items } = await kubectl.get(Pods, "pods", "-n", namespace, "-l", selector);
   return items.map(({ metadata, spec, status }) => {
     const addresses = status.podIPs.map(({ ip }) => ip);
+    const [container] = status.containerStatuses;
     return {
       name: metadata.name,
       uid: metadata.uid,
@@ -42,7 +51,8 @@ export async function podsOf(kubectl: Kubectl, namespace: string, selector: stri
       ipv6: addresses.find((address) => address.includes(":")) ?? "",
       isReady: status.conditions.some((each) => each.type === "Ready" && each.status === "True"),
       isTerminating: metadata.deletionTimestamp !== undefined,
-      containerId: (status.containerStatuses[0]?.containerID ?? "").replace("containerd://", ""),
+      containerId: (container?.containerID ?? "").replace("containerd://", ""),
+      end: container?.state.terminated ?? { reason: "", message: "" },
     };
   });
 }

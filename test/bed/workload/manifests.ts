@@ -107,9 +107,13 @@ export function programPod(options: PodOptions, args: readonly string[]): Manife
   return pod(options, { args }, {});
 }
 
-/** As {@link programPod}, to its end, once. */
+/** As {@link programPod}, to its end, once. If it fails its status has what it printed last. */
 export function oneShotPod(options: PodOptions, args: readonly string[]): Manifest {
-  return pod(options, { args }, { restartPolicy: "Never" });
+  return pod(
+    options,
+    { args, terminationMessagePolicy: "FallbackToLogsOnError" },
+    { restartPolicy: "Never" },
+  );
 }
 
 /** A pod that runs one shell script. */

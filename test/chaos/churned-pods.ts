@@ -1,4 +1,4 @@
-/** Pods that get the addresses of clients that went before. */
+/** What has become of the pods of churn. */
 
 import type { RunningPod } from "./pods.ts";
 
@@ -15,6 +15,11 @@ export function haveComeAndGone(
   { forMs, atMostMs }: { readonly forMs: number; readonly atMostMs: number },
 ): boolean {
   return lastedMs >= atMostMs || (lastedMs >= forMs && successorsOfVisitors(pods).length > 0);
+}
+
+/** Clients that were served or refused: one is neither if its node could not start its program (runc failed), because it never asked. */
+export function clientsAmong(pods: readonly RunningPod[]): readonly RunningPod[] {
+  return pods.filter(({ name, end }) => name.startsWith("visitor") && end.reason !== "StartError");
 }
 
 /** Intruders that have done what they came for with the address of a client that had gone before. */

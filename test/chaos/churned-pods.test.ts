@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
+import { clientsAmong, haveComeAndGone, successorsOfVisitors } from "./churned-pods.ts";
 import type { RunningPod } from "./pods.ts";
-import { haveComeAndGone, successorsOfVisitors } from "./successors.ts";
 
 const MINUTE_MS = 60_000;
 const TIMES = { forMs: 5 * MINUTE_MS, atMostMs: 35 * MINUTE_MS };
 
-const pod = (name: string, ipv4: string, phase = "Succeeded"): RunningPod => ({
-  ...{ name, ipv4, phase, uid: name, node: "n1", ipv6: "" },
+const pod = (name: string, ipv4: string, phase = "Succeeded", reason = ""): RunningPod => ({
+  ...{ name, ipv4, phase, end: { reason, message: "" }, uid: name, node: "n1", ipv6: "" },
   ...{ isReady: false, isTerminating: false, containerId: "" },
 });
 
@@ -33,4 +33,13 @@ test.each([
   ["not for ever where none is", NOT_REUSED, 35, true],
 ])("pods come and go %s", (_, pods, minutes, haveGone) => {
   expect(haveComeAndGone(pods, minutes * MINUTE_MS, TIMES)).toBe(haveGone);
+});
+
+test("a client is served or refused only where its node could start its program, or never came to that", () => {
+  const served = pod("visitor-1", "10.0.0.5");
+  const refused = pod("visitor-2", "10.0.0.6", "Failed", "Error");
+  const waiting = pod("visitor-3", "", "Pending");
+  const notStarted = pod("visitor-4", "10.0.0.7", "Failed", "StartError");
+  const intruder = pod("intruder-1", "10.0.0.8");
+  expect(clientsAmong([served, refused, waiting, notStarted, intruder])).toEqual([served, refused, waiting]);
 });
