@@ -33,6 +33,7 @@ With one round p50, p99 and max are that one. Counts are sums over all rounds. O
 and some are broken (they hang). Lost flows of others had a gateway that came to no harm. Leaked packets left with a client's own address. A load
 program cannot tell a gap from a time in which it stood still itself: no figure is more exact than the longest stall. A round is broken off where
 it could not be measured, or where what was done could not be taken back after it was. On the slow machine nodes did not start pods in time.
+Before commit c6b80c2 a client that its node could not start counted as refused.
 `;
 
 /** What one command has printed. */
