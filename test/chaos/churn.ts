@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "@egress-nat/tools/system/tool-error";
 import { waitUntil } from "@egress-nat/tools/system/wait-until";
 import { clientOf, oneShotPod } from "../bed/workload/manifests.ts";
+import { podEvents } from "../bed/workload/pod-events.ts";
 import { progress } from "../bench/progress.ts";
 import { clientsAmong, haveComeAndGone, successorsOfVisitors } from "./churned-pods.ts";
 import { gatewaysWithWrongClients } from "./gateway-sets.ts";
@@ -147,14 +148,10 @@ async function countWrongs({ ground, count }: Scene, pods: readonly RunningPod[]
   count("gateways that do not know the clients exactly", wrong.length, gateways.length);
 }
 
-/** @returns what a pod that has not done what it came for says itself, and what Kubernetes warns of */
+/** @returns what a pod that has not done what it came for says itself, and what Kubernetes says of it */
 async function fateOf({ kubectl }: Ground, { name, node, phase, end }: RunningPod): Promise<string> {
-  const selector = `--field-selector=type=Warning,involvedObject.name=${name}`;
-  const path = '-o=jsonpath={range .items[*]}{.message}{"\\n"}{end}';
-  const warnings = await kubectl.run(["get", "events", "-n", NAMESPACE, selector, path]);
-  const lines = [`${name} on ${node}: ${phase} ${end.reason}`, end.message, warnings];
-  return lines
-    .map((line) => line.trim())
+  const events = await podEvents(kubectl, { namespace: NAMESPACE, name });
+  return [`${name} on ${node}: ${phase} ${end.reason}`, end.message.trim(), ...events]
     .filter(Boolean)
     .join("\n");
 }

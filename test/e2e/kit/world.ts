@@ -6,6 +6,7 @@ import * as gateways from "../../bed/workload/gateways.ts";
 import { Kubectl, type Manifest } from "../../bed/workload/kubectl.ts";
 import { clientOf, type EgressName, type PodOptions } from "../../bed/workload/manifests.ts";
 import { NodeShell, nodeShellName } from "../../bed/workload/node-shell.ts";
+import * as events from "../../bed/workload/pod-events.ts";
 import { ProbePod } from "../../bed/workload/probe-pod.ts";
 import { CAST } from "./cast.ts";
 import { type BothFamilies, Internet, type InternetAccess } from "./internet.ts";
@@ -116,8 +117,6 @@ export async function sliceAddresses({ namespace }: EgressName): Promise<string[
   return items.flatMap(({ clients }) => clients.flatMap(({ addresses }) => addresses));
 }
 
-const Events = z.object({ items: z.array(z.object({ message: z.string() })) });
-
 /** Waits for an event about a pod with such a message. */
 export async function podEvent(pod: Pick<Manifest, "metadata">, message: RegExp): Promise<void> {
   await waitUntil(async () => (await podEvents(pod)).some((text) => message.test(text)), {
@@ -129,13 +128,6 @@ export async function podEvent(pod: Pick<Manifest, "metadata">, message: RegExp)
 }
 
 /** The messages of the events about a pod. */
-export async function podEvents({ metadata }: Pick<Manifest, "metadata">): Promise<string[]> {
-  const { items } = await kubectl.get(
-    Events,
-    "events",
-    "-n",
-    metadata.namespace ?? "default",
-    `--field-selector=involvedObject.kind=Pod,involvedObject.name=${metadata.name}`,
-  );
-  return items.map(({ message }) => message);
+export function podEvents({ metadata }: Pick<Manifest, "metadata">): Promise<string[]> {
+  return events.podEvents(kubectl, { namespace: metadata.namespace ?? "default", name: metadata.name });
 }
