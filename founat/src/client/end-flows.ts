@@ -16,9 +16,9 @@ const SOCKETS_AT_ONCE = 300;
 const PROGRAM = String.raw`
 use strict;
 use warnings;
-# A number, because & of two strings is one of their bytes.
-my ($mask, %wanted);
-BEGIN { ($mask, %wanted) = (shift(@ARGV) + 0, map { $_ => 1 } @ARGV) }
+# Variables of the package, so that the fork server has it compiled (its code_of). A number, because & of two strings is one of
+# their bytes.
+our ($mask, %wanted) = (shift(@ARGV) + 0, map { $_ => 1 } @ARGV);
 
 # What does not fit into one read is no answer: flows that end between two reads would hide others.
 sub has_none {
@@ -29,8 +29,7 @@ sub has_none {
   return !grep { $wanted{$_ & $mask} } $flows =~ / mark=(\d+)/g;
 }
 
-# Before the rest is compiled, which takes longer.
-BEGIN { exit if has_none() }
+exit if has_none();
 ${CONNTRACK}
 use constant SOCK_DGRAM => 2;
 

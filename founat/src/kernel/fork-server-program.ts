@@ -2,7 +2,7 @@
  * The program of a {@link import("./fork-server.ts").ForkServer}. In Perl, as the watch is (ADR 0026): it is small, so a
  * copy of it is there at once.
  *
- * Arguments: numbers of setns(2), memfd_create(2), clock_gettime(2) and prctl(2); for how many seconds a command may print
+ * Arguments: numbers of setns(2), memfd_create(2), clock_gettime(2), prctl(2) and exit_group(2); for how many seconds a command may print
  * nothing, what is told of one that was killed after them, and of one that has printed too much. Takes requests: a line
  * `NUMBER BYTES_OF_WORDS BYTES_OF_INPUT`, then the words with a zero byte between them, which are the file of a network
  * namespace and a command, then the input. `perl -e PROGRAM -- …` runs in the copy of this program, without another Perl.
@@ -10,17 +10,20 @@
  * none. When its standard input ends, it does when all commands have.
  */
 export const FORK_SERVER_PROGRAM = String.raw`
-# Runs a program as another Perl would, which would have to load what this one has. Before all else, so that the program
-# sees none of it.
+# Before all else, so that programs see none of it.
+sub compile { eval $_[0] }
+
+# Runs a program as another Perl would, which would have to load what this one has.
 sub run_here {
-  (my $program, @ARGV) = @_;
+  (my ($code, $program), @ARGV) = @_;
   $! = 0;
   # A loop of its own: what leaves one without having any is not to go on with that of the server.
-  { eval qq(package Program;\n#line 1 "-e"\n$program) }
+  *_ = \@ARGV;
+  { $code ? eval { &$code } : compile(qq(package Program;\n#line 1 "-e"\n$program)) }
   exit if !$@;
-  my $code = $! + 0 || $? >> 8 || 255;
+  my $status = $! + 0 || $? >> 8 || 255;
   print STDERR $@;
-  exit $code;
+  exit $status;
 }
 
 use strict;
@@ -30,10 +33,14 @@ use constant { WNOHANG => 1, SIGTERM => 15, SIGXFSZ => 25 };
 # Between SIGTERM and SIGKILL. While commands run it looks that often whether one has ended: a signal may come right before
 # select sleeps.
 use constant { GRACE_S => 1, LOOK_S => 0.05 };
+use constant MOST_COMPILED => 16;
 
-my ($setns, $memfd_create, $clock_gettime, $prctl, $silence_s, $silent, $talkative) = @ARGV;
+my ($setns, $memfd_create, $clock_gettime, $prctl, $exit_group, $silence_s, $silent, $talkative) = @ARGV;
+my $server = $$;
 # By process.
 my (%running, %killed);
+# By the program: what runs it.
+my %code;
 $| = 1;
 binmode $_ for *STDIN, *STDOUT;
 # Whoever waits for requests is told by it that a command has ended.
@@ -41,6 +48,15 @@ pipe my $woken, my $wake or die "pipe: $!\n";
 $SIG{CHLD} = sub { syswrite $wake, '.' };
 # Who writes more than there may be in a file is told by an error.
 $SIG{XFSZ} = 'IGNORE';
+
+# A copy ends without taking apart all that it has of the server: that takes longer than most programs.
+END {
+  if ($$ != $server) {
+    my $code = $?;
+    close $_ for *STDOUT, *STDERR;
+    syscall $exit_group, $code;
+  }
+}
 
 sub now {
   my $time = pack 'qq', 0, 0;
@@ -70,13 +86,27 @@ sub content {
   return $content;
 }
 
+# To compile takes a copy longer than most programs take to run. False of what acts while it is compiled, of what cannot be,
+# and of one whose subs share variables of the program: as a sub it would warn of these, because they would not.
+sub code_of {
+  my ($program) = @_;
+  return if $program =~ /\bBEGIN\b/ || !exists $code{$program} && keys %code >= MOST_COMPILED;
+  return $code{$program} //= do {
+    my $is_shared;
+    local $SIG{__WARN__} = sub { $is_shared = 1 };
+    my $sub = compile(sprintf qq(package Program%d; use warnings 'closure'; sub {\n#line 1 "-e"\n%s\n}), scalar keys %code, $program);
+    $is_shared ? 0 : $sub // 0;
+  };
+}
+
 sub start {
   my ($number, $words, $input) = @_;
   my ($namespace, $netns, @command) = (undef, split /\0/, $words, -1);
+  my $is_program = @command > 3 && "@command[0, 1, 3]" eq 'perl -e --';
+  my $code = $is_program && code_of($command[2]);
   my %command = (number => $number, heard_at => now(), printed => 0);
   @command{'stdin', 'stdout', 'stderr'} = eval { memory_file('stdin', $input), map { memory_file($_, '') } 'stdout', 'stderr' }
     or return answer(\%command, '-', '', $@);
-  my $server = $$;
   my $pid = fork // return answer(\%command, '-', '', "fork: $!\n");
   if ($pid) { $running{$pid} = \%command; return }
   # In a process group of its own: a shell that is killed alone leaves behind the command that it waits for.
@@ -87,7 +117,7 @@ sub start {
   @SIG{'CHLD', 'XFSZ'} = ('DEFAULT', 'DEFAULT');
   open STDIN, '<&', $command{stdin} and open STDERR, '>&', $command{stderr} and open STDOUT, '>&', $command{stdout} or exit 1;
   open $namespace, '<', $netns and syscall($setns, fileno $namespace, CLONE_NEWNET) == 0 or die "cannot enter $netns: $!\n";
-  run_here(@command[2, 4 .. $#command]) if @command > 3 && "@command[0, 1, 3]" eq 'perl -e --';
+  run_here($code, @command[2, 4 .. $#command]) if $is_program;
   { no warnings 'exec'; exec { $command[0] } @command }
   die "$command[0]: $!\n";
 }

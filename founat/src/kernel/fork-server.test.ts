@@ -88,11 +88,18 @@ describe.runIf(mayEnterNetns)("in a network namespace", () => {
       "$one = 1; print $one, $silence_s // 'none', undef . ''",
     ],
     ["ends before it is compiled", "BEGIN { exit 4 } sub start { "],
+    [
+      "has subs that share a variable",
+      "use strict; my $one = shift @ARGV; sub one { $one } print one(), shift",
+    ],
+    ["has subs that share one of its own", "our $one = shift; sub one { shift; $one } print one('x'), shift"],
     ["starts another", "system 'sh', '-c', 'echo $0; readlink /proc/self/ns/net | wc -l'; print $? >> 8"],
   ])("a program in Perl that %s does what it does by itself", async (_, program) => {
     const args = ["-e", program, "--", "a b", "$HOME", ""];
     const { status, stdout, stderr } = spawnSync("perl", args, { input: "given", encoding: "utf8" });
-    expect(await forkServer.run(netns, "perl", args, "given")).toEqual({ exitCode: status, stdout, stderr });
+    const byItself = { exitCode: status, stdout, stderr };
+    for (const _ of ["compiled", "known"])
+      expect(await forkServer.run(netns, "perl", args, "given")).toEqual(byItself);
   });
 
   test("one that prints nothing for too long is ended with all that it has started, and that is told", async () => {

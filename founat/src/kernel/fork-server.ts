@@ -65,7 +65,7 @@ export class ForkServer {
   }
 
   #start(): ChildProcess {
-    const calls = ["setns", "memfd_create", "clock_gettime", "prctl"].map(systemCall);
+    const calls = ["setns", "memfd_create", "clock_gettime", "prctl", "exit_group"].map(systemCall);
     const talkative = killed(`it printed more than ${MAX_OUTPUT_BYTES} bytes`);
     const limits = [`${this.#silenceMs / 1000}`, killed(silentFor(this.#silenceMs)), talkative];
     const perl = ["perl", "-e", FORK_SERVER_PROGRAM, "--", ...calls, ...limits];
