@@ -7,12 +7,13 @@ test("a short digest is the beginning of SHA-256, however often it is asked for"
 
 test("who remembers asks once, and forgets before there is too much of it", () => {
   let asked = 0;
-  const length = remembering((text) => {
+  const answer = (text: string) => {
     asked += 1;
     return `${text.length}`;
-  });
-  expect([length("abc"), length("abc"), asked]).toEqual(["3", "3", 1]);
-  for (let number = 0; number < 10_000; number += 1) length(`${number}`);
+  };
+  const length = remembering(answer, { keyOf: (text) => text.toLowerCase(), most: 100 });
+  expect([length("abc"), length("ABC"), asked]).toEqual(["3", "3", 1]);
+  for (let number = 0; number < 100; number += 1) length(`${number}`);
   asked = 0;
   length("abc");
   expect(asked).toBe(1);

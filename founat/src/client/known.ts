@@ -66,24 +66,24 @@ export class Known implements KnownClient {
     if (reached === undefined) return undefined;
     const plan = newcomers.size === 0 ? wanted : this.#planOf(reached);
     if (this.#newcomers(plan).size > 0) return undefined;
-    const named = reached.egresses.flatMap(gatewayAddresses);
-    const kept = plan.links
-      .filter(({ remote }) => remote !== undefined && named.includes(remote))
-      .map(linkName);
+    const named = new Set(reached.egresses.flatMap(gatewayAddresses));
+    const kept = new Set(
+      plan.links.filter(({ remote }) => remote !== undefined && named.has(remote)).map(linkName),
+    );
     const { choices, late } = plan;
     const steered = {
       ...this.#ways,
       choices,
       late,
-      pins: plan.pins.filter(({ link }) => kept.includes(link)),
+      pins: plan.pins.filter(({ link }) => kept.has(link)),
     };
     if (isDeepStrictEqual(steered, this.#ways)) {
       const isAdmitted = config.egresses.every((egress) => this.#admitsAnswersFor(egress));
       return isAdmitted ? { steps: [], known: this } : undefined;
     }
-    const gone = this.#ways.pins.filter(({ link }) => !kept.includes(link));
+    const gone = this.#ways.pins.filter(({ link }) => !kept.has(link));
     return {
-      steps: [guardSteering(steered, this.#ways), ...endFlows(gone)],
+      steps: [...guardSteering(steered, this.#ways), ...endFlows(gone)],
       known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
   }
@@ -97,10 +97,10 @@ export class Known implements KnownClient {
 
   /** Whether it names an address that was another Egress's: routes of that one lead there. */
   #takesOver(egress: ClientEgress): boolean {
-    return gatewayAddresses(egress).some((address) => {
-      const namers = this.#config.egresses.filter((each) => gatewayAddresses(each).includes(address));
-      return namers.length > 0 && namers.every(({ name }) => name !== egress.name);
-    });
+    const addressesOf = (egresses: readonly ClientEgress[]) => new Set(egresses.flatMap(gatewayAddresses));
+    const own = addressesOf(this.#config.egresses.filter(({ name }) => name === egress.name));
+    const others = addressesOf(this.#config.egresses.filter(({ name }) => name !== egress.name));
+    return gatewayAddresses(egress).some((address) => others.has(address) && !own.has(address));
   }
 
   /** Gateways answer from their own addresses where the node has not translated what came, as with varying source ports. */

@@ -1,5 +1,5 @@
 import type { Family } from "@egress-nat/addresses";
-import { remembering, shortDigest } from "../digest.ts";
+import { MOST_GATEWAYS, remembering, shortDigest } from "../digest.ts";
 import { canonicalAddress } from "../routing/cidr.ts";
 import type { FouPortState, LinkState, NetworkState } from "./state.ts";
 
@@ -61,7 +61,10 @@ export function linkName({ family, sourcePortAuto, remote, receiving }: TunnelLi
   return `${name}_${digestOf(remote)}`;
 }
 
-const digestOf = remembering((address) => shortDigest(canonicalAddress(address)));
+const digestOf = remembering((address: string) => shortDigest(canonicalAddress(address)), {
+  keyOf: String,
+  most: MOST_GATEWAYS,
+});
 
 /**
  * The group of a link: what rules of nft know it by, at a fraction of the cost of a name, and before it is there. Links

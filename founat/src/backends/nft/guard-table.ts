@@ -10,32 +10,21 @@ import { chains, type NftSet, type NftTable } from "./table.ts";
 
 export const CLIENT_TABLE = "egress_nat_client";
 
-/** The guard but for what it holds. */
-export const GUARD: Pick<NftTable, "name" | "comment"> = {
-  name: CLIENT_TABLE,
-  comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
-};
-
 /**
  * The client's packet filter. Routes alone do not hold: a socket bound to the uplink (SO_BINDTODEVICE needs no
  * privilege) asks for a route on that interface only, and finds the default route.
  */
 export function guardTable(policy: ClientPolicy): NftTable {
   return {
-    ...GUARD,
+    name: CLIENT_TABLE,
+    comment: "egress NAT client: packets to an Egress's destinations leave through its tunnel or not at all",
     sets: [...FAMILIES.flatMap((family) => sets(family, policy)), ...waySets(policy)],
     counters: REFUSAL_REASONS,
-    chains: chains(
-      [
-        refusals(policy.replies),
-        ways(policy),
-        intoTunnels(policy),
-        departures(policy),
-        rerouted(policy),
-        openings(),
-        arrivals(policy),
-      ].join(""),
-    ),
+    chains: [
+      ...chains(refusals(policy.replies)),
+      ...ways(policy),
+      ...chains([intoTunnels, departures, rerouted, openings, arrivals].map((part) => part(policy)).join("")),
+    ],
   };
 }
 

@@ -14,12 +14,11 @@ test("two Egresses that share a gateway spread their flows each over its own gat
     { link: "fou4_3", pins: [one, three] },
   ];
   const all = { pins: [one, two, three], choices, late: { ipv4: [], ipv6: [] }, oneWay: false };
-  const chains = ways(all);
+  const chains = new Map(ways(all).map(({ name, rules }) => [name, rules.map(({ text }) => text).join()]));
   const waysOf = (link: string) => {
     const { elements = [] } = waySets(all).find(({ name }) => name === "choices") ?? {};
-    const name = elements.find((element) => element.startsWith(link))?.split("goto ")[1];
-    return new RegExp(`chain ${name} \\{[^{]*\\{ ([^}]*) \\}`).exec(chains)?.[1];
+    return chains.get(elements.find((element) => element.startsWith(link))?.split("goto ")[1] ?? "");
   };
-  expect(waysOf("fou4_1")).toBe("0 : goto take_1, 1 : goto take_2");
-  expect(waysOf("fou4_3")).toBe("0 : goto take_1, 1 : goto take_3");
+  expect(waysOf("fou4_1")).toContain("mod 2 vmap { 0 : goto take_1, 1 : goto take_2 }");
+  expect(waysOf("fou4_3")).toContain("mod 2 vmap { 0 : goto take_1, 1 : goto take_3 }");
 });

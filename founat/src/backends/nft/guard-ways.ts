@@ -1,71 +1,130 @@
 /** How the guard keeps each flow with the gateway that it began with, as chains and maps of nft. */
 
-import { isDeepStrictEqual } from "node:util";
 import { FAMILIES } from "@egress-nat/addresses";
 import type { Pin } from "../../client/mark.ts";
 import type { Ways } from "../../client/policy.ts";
-import { shortDigest } from "../../digest.ts";
 import { hex } from "../spelling.ts";
-import { chains, type NftSet, type NftTable, renderTable } from "./table.ts";
+import { accept, type Entry, goto, ifname, number, protocol, spell, type Verdict } from "./netlink/entry.ts";
+import { chains, type NftChain, type NftRule, type NftSet } from "./table.ts";
 
-/** Whose flows go where: what changes with the gateways is in these, and in a chain for each gateway. */
-export function waySets({ pins, choices, late, oneWay }: Ways): NftSet[] {
+/** A set or map that says whose flows go where. */
+export interface WaySet extends NftSet {
+  readonly entries: readonly Entry[];
+}
+
+/** Whose flows go where: what changes with the gateways is in these, and in the chains of {@link spreads}. */
+export function waySets(given: Ways): WaySet[] {
+  const { pins, choices, late, oneWay } = given;
   const map = { kind: "map" } as const;
-  const beginnings = choices.map(({ link, pins }) => `${link} : goto ${begin(pins)}`);
+  const begin = beginnings(given);
   const chosen = new Set(choices.flatMap((choice) => choice.pins));
   const hasChoice = new Set(choices.map(({ link }) => link));
   const picked = pins.filter((pin) => chosen.has(pin) || !hasChoice.has(pin.link));
-  return [
+  const choiceOf = choices.map(({ link, pins }) => ({ key: [ifname(link)], verdict: begin(pins) }));
+  const sets: Omit<WaySet, "elements">[] = [
     {
       ...{ kind: "set", name: "picked", type: "mark" },
       comment: "of gateways that flows begin with; of all, where they begin with none",
-      elements: picked.map(({ mark }) => `${mark.value}`),
+      entries: picked.map(({ mark }) => ({ key: [number(mark.value)] })),
     },
     {
       ...{ ...map, name: "pinned", type: "ifname . mark : verdict" },
       comment: "flows of these gateways that the routes lead to the link that they began on",
-      elements: oneWay ? [] : picked.map(({ link, mark }) => `${link} . ${mark.value} : accept`),
+      entries: oneWay
+        ? []
+        : picked.map(({ link, mark }) => ({ key: [ifname(link), number(mark.value)], verdict: accept })),
     },
     {
       ...{ ...map, name: "kept", type: "mark : verdict" },
       comment: "flows that have begun",
-      elements: pins.map(({ mark, number }) => `${mark.value} : ${oneWay ? "accept" : `goto via_${number}`}`),
+      entries: pins.map((pin) => ({
+        key: [number(pin.mark.value)],
+        verdict: oneWay ? accept : goto(`via_${pin.number}`),
+      })),
     },
     {
       ...{ ...map, name: "choices", type: "ifname : verdict" },
       comment: "where flows begin",
-      elements: beginnings,
+      entries: choiceOf,
     },
     {
       ...{ ...map, name: "choices_ahead", typeof: true, type: "fib daddr . mark oifname : verdict" },
       comment: "where flows begin that are not routed yet",
-      elements: beginnings,
+      entries: choiceOf,
     },
     {
       ...{ ...map, name: "choices_late", type: "nf_proto : verdict" },
       comment: "where flows begin that the routes still lead to a gateway which is gone",
-      elements: FAMILIES.filter((family) => late[family].length > 0).map(
-        (family) => `${family} : goto ${begin(late[family])}`,
-      ),
+      entries: FAMILIES.filter((family) => late[family].length > 0).map((family) => ({
+        key: [protocol(family)],
+        verdict: begin(late[family]),
+      })),
     },
   ];
+  return sets.map((set) => ({ ...set, elements: set.entries.map(spell) }));
 }
 
-function begin(pins: readonly Pin[]): string {
-  const [only, ...others] = pins;
-  return others.length === 0 ? `take_${only?.number}` : spreadName(pins);
+/** What differs where ways do. */
+export function wayKey({ pins, choices, late, oneWay }: Ways): string {
+  return [
+    ...[oneWay, pins[0]?.mark.mask],
+    ...pins.map(({ link, number }) => `${link} ${number}`),
+    ...choices.map(({ link, pins }) => `${link} to ${numbersOf(pins)}`),
+    ...FAMILIES.map((family) => `${family} to ${numbersOf(late[family])}`),
+  ].join();
 }
 
-/** Named for its gateways: Egresses have no names that nft would take. */
-function spreadName(pins: readonly Pin[]): string {
-  return `spread_${shortDigest(pins.map(({ number }) => number).join())}`;
+/** Gateways that share new flows. */
+export interface Spread {
+  /** Of the chain. */
+  readonly name: string;
+  readonly rule: NftRule;
+  /** What the rule chooses from. */
+  readonly ways: readonly Verdict[];
+}
+
+export function spreads({ choices }: Pick<Ways, "choices">): Spread[] {
+  return Array.from(spreadNames(choices), ([, { name, pins }]) => {
+    const ways = pins.map(({ number }) => goto(`take_${number}`));
+    const spelled = ways.map((way, index) => `${index} : ${way.text}`).join(", ");
+    const text = `numgen random mod ${pins.length} vmap { ${spelled} }`;
+    return { name, rule: { text, comment: "at random" }, ways };
+  });
+}
+
+/** By what each pins' flows begin with. */
+function beginnings({ choices }: Ways): (pins: readonly Pin[]) => Verdict {
+  const names = spreadNames(choices);
+  return (pins) => goto(names.get(numbersOf(pins))?.name ?? `take_${pins[0]?.number}`);
+}
+
+/**
+ * Named for the first link that is spread so, because Egresses have no names that nft would take, and what refers to the
+ * chain stays as it is where the gateways are others.
+ */
+function spreadNames(choices: Ways["choices"]): Map<string, { name: string; pins: readonly Pin[] }> {
+  const names = new Map<string, { name: string; pins: readonly Pin[] }>();
+  for (const { link, pins } of choices) {
+    const numbers = numbersOf(pins);
+    if (pins.length > 1 && !names.has(numbers)) names.set(numbers, { name: `spread_${link}`, pins });
+  }
+  return names;
+}
+
+/** Most links have the same list. */
+const knownNumbers = new WeakMap<readonly Pin[], string>();
+
+function numbersOf(pins: readonly Pin[]): string {
+  const numbers = knownNumbers.get(pins) ?? pins.map(({ number }) => number).join();
+  knownNumbers.set(pins, numbers);
+  return numbers;
 }
 
 /**
  * What sends a flow to a gateway. Rule 1860 leads the mark of a packet to the link; where there is one way only, no packet
  * is marked, because the routes lead there or nowhere.
  */
-export function ways(given: Ways): string {
+export function ways(given: Ways): NftChain[] {
   const { pins, oneWay } = given;
   const [mask = 0] = pins.map(({ mark }) => mark.mask);
   const set = (kind: "meta" | "ct", value: number) =>
@@ -88,51 +147,10 @@ export function ways(given: Ways): string {
     }
   `,
   );
-  return [...(oneWay ? [] : led), ...begun, spreads(given)].join("");
+  const perGateway = chains([...(oneWay ? [] : led), ...begun].join(""));
+  return [...perGateway, ...spreads(given).map(spreadChain)];
 }
 
-/** For gateways that share the new flows. */
-function spreads({ choices }: Ways): string {
-  const shared = choices.filter(({ pins }) => pins.length > 1);
-  const byName = new Map(shared.map(({ pins }) => [spreadName(pins), pins]));
-  return Array.from(byName, ([name, pins]) => {
-    const ways = pins.map(({ number }, index) => `${index} : goto take_${number}`).join(", ");
-    return `
-    # Each flow begins with any of these gateways.
-    chain ${name} {
-      # at random
-      numgen random mod ${pins.length} vmap { ${ways} }
-    }
-  `;
-  }).join("");
-}
-
-/**
- * One transaction that gives flows other ways, and leaves all else of the guard as it is. It fails where a gateway's
- * chains are not there.
- *
- * @param former the ways that they have: what of these stays is not written
- */
-export function steeringScript(
-  table: Pick<NftTable, "name" | "comment">,
-  current: Ways,
-  former: Ways,
-): string {
-  const sets = notAmong(waySets(former), waySets(current));
-  const [before, after] = [chains(spreads(former)), chains(spreads(current))];
-  const [gone, added] = [notAmong(after, before), notAmong(before, after)];
-  return [
-    ...sets.map(({ kind, name }) => `flush ${kind} inet ${table.name} ${name}`),
-    ...gone.map(({ name }) => `delete chain inet ${table.name} ${name}`),
-    ...added.flatMap(({ name }) => [
-      `add chain inet ${table.name} ${name}`,
-      `flush chain inet ${table.name} ${name}`,
-    ]),
-    renderTable({ ...table, sets, chains: added }),
-  ].join("\n");
-}
-
-function notAmong<T extends { readonly name: string }>(others: readonly T[], these: readonly T[]): T[] {
-  const byName = new Map(others.map((other) => [other.name, other]));
-  return these.filter((each) => !isDeepStrictEqual(each, byName.get(each.name)));
+function spreadChain({ name, rule }: Spread): NftChain {
+  return { name, comment: "Each flow begins with any of these gateways.", rules: [rule] };
 }

@@ -3,8 +3,8 @@ import type { Changes } from "../../difference.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Command, Step } from "../../kernel/step.ts";
 import { creationScript, tableDifferences, tableScript } from "./diff.ts";
-import { CLIENT_TABLE, GUARD, guardTable } from "./guard-table.ts";
-import { steeringScript } from "./guard-ways.ts";
+import { steering } from "./guard-steering.ts";
+import { CLIENT_TABLE, guardTable } from "./guard-table.ts";
 import { tableListing } from "./listing.ts";
 import type { NftTableState } from "./state.ts";
 import { nftScript } from "./table.ts";
@@ -36,9 +36,9 @@ export function guardOf(policy: ClientPolicy) {
   };
 }
 
-/** As {@link steeringScript}: without the rest of the guard, because all clients of a node wait for it. */
-export function guardSteering(ways: Ways, former: Ways): Step {
-  return nftScript(steeringScript(GUARD, ways, former));
+/** As {@link steering}: without the rest of the guard, because all clients of a node wait for it. */
+export function guardSteering(current: Ways, former: Ways): Step[] {
+  return steering({ table: CLIENT_TABLE, current, former });
 }
 
 export function guardRemoval(state: GuardState): Step[] {
