@@ -10,6 +10,7 @@ import {
   routingRemovals,
 } from "../iproute/batch.ts";
 import { linkChanges, linkRemovals } from "../iproute/links.ts";
+import { perl } from "../kernel/perl.ts";
 import type { Step } from "../kernel/step.ts";
 import { endFlows } from "./end-flows.ts";
 import { stalePins } from "./pins.ts";
@@ -60,7 +61,13 @@ export function clientChanges(plan: ClientPlan, state: FormerState, guard: Chang
     ipChanges([], routes4),
     ipChanges(["-6"], routes6),
     // Before the rules of their marks go: the next look takes flows for ended whose rules are gone.
-    { differences: [], steps: endFlows(stalePins(plan.policy.pins, state)) },
+    {
+      differences: [],
+      steps: endFlows(stalePins(plan.policy.pins, state)).map((program) => ({
+        ...perl([program]),
+        mayFail: true,
+      })),
+    },
     ipChanges(["-6"], old6),
     ipChanges([], [...old4, ...oldLinks]),
   );

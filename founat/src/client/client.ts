@@ -116,8 +116,7 @@ export class Client {
     if (!(known instanceof Known))
       throw new TypeError("what is known of a client is what a Client has returned");
     const steering = known.steering(config);
-    // Each by itself: one shell for both would be one more process.
-    for (const step of steering?.steps ?? []) await this.#kernel.run([step]);
+    await this.#kernel.run(steering?.steps ?? []);
     return steering?.known;
   }
 

@@ -1,5 +1,5 @@
 import { CONNTRACK } from "../kernel/conntrack.ts";
-import type { Command } from "../kernel/step.ts";
+import type { PerlProgram } from "../kernel/perl.ts";
 import type { Pin } from "./mark.ts";
 
 /** In one filter: with thousands of them ss closes none. */
@@ -100,9 +100,9 @@ is_still_wanted($asking, @$_) && ask($socket, CT_DELETE, 0, @$_) for @lost;
  * segment is answered by a reset of the destination. The sockets of containers in the pod are not here: their connections
  * get all bits of the mask, which no gateway has, and the guard answers their next segment by a reset.
  */
-export function endFlows(pins: readonly Pick<Pin, "mark">[]): Command[] {
+export function endFlows(pins: readonly Pick<Pin, "mark">[]): PerlProgram[] {
   const [first] = pins;
   if (first === undefined) return [];
   const values = pins.map(({ mark }) => `${mark.value}`);
-  return [{ file: "perl", args: ["-e", PROGRAM, "--", `${first.mark.mask}`, ...values], mayFail: true }];
+  return [{ text: PROGRAM, args: [`${first.mark.mask}`, ...values] }];
 }

@@ -1,5 +1,6 @@
 import { FAMILIES } from "@egress-nat/addresses";
 import { expect, test } from "vitest";
+import type { Command } from "../kernel/step.ts";
 import { clientConfig, egress } from "../testing/configs.ts";
 import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
 import { Known } from "./known.ts";
@@ -24,7 +25,15 @@ function known(...gateways: readonly ClientGateway[]): Known {
 
 /** What a steering does, in words. */
 function words(from: Known, ...gateways: readonly ClientGateway[]): string[] | undefined {
-  return from.steering(use(...gateways))?.steps.map((step) => ("input" in step ? "lead" : "end flows"));
+  return from.steering(use(...gateways))?.steps.flatMap((step) => {
+    if (!("file" in step)) return [];
+    return [...(step.input ? ["lead"] : []), ...(marksEndedBy(step).length > 0 ? ["end flows"] : [])];
+  });
+}
+
+/** After how many messages lead, and the mask of the marks. */
+function marksEndedBy({ args }: Command): readonly string[] {
+  return args.slice(5);
 }
 
 test("it takes a look where an Egress has an address that was another one's, whose routes lead there", () => {
@@ -65,7 +74,7 @@ test("the other address of a gateway that has a new one keeps its flows", () => 
   const ended = (...gateways: readonly ClientGateway[]) =>
     known(A, B)
       .steering(use(...gateways))
-      ?.steps.flatMap((step) => ("args" in step ? (step.args ?? []).slice(4) : []));
+      ?.steps.flatMap((step) => ("file" in step ? marksEndedBy(step) : []));
   expect(ended(A, { ipv4: B.ipv4, ipv6: C.ipv6 })).toEqual(ended(A, { ipv4: B.ipv4 }));
   expect(ended(A, { ipv4: B.ipv4, ipv6: C.ipv6 })).not.toEqual(ended(A));
 });

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { FAMILIES, type Family, familyOf } from "@egress-nat/addresses";
 import { guardSteering } from "../backends/nft/guard.ts";
 import { linkName } from "../iproute/links.ts";
+import { perl } from "../kernel/perl.ts";
 import type { Step } from "../kernel/step.ts";
 import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
 import { endFlows } from "./end-flows.ts";
@@ -82,8 +83,9 @@ export class Known implements KnownClient {
       return isAdmitted ? { steps: [], known: this } : undefined;
     }
     const gone = this.#ways.pins.filter(({ link }) => !kept.has(link));
+    const programs = [...guardSteering(steered, this.#ways), ...endFlows(gone)];
     return {
-      steps: [...guardSteering(steered, this.#ways), ...endFlows(gone)],
+      steps: programs.length === 0 ? [] : [perl(programs)],
       known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
   }

@@ -84,11 +84,6 @@ export function failure(step: Step | undefined, stderr: string, exitCode: number
 function describe(step: Step): string {
   if ("sysctls" in step) return `writing sysctls ${Object.keys(step.sysctls).join(", ")}`;
   if ("read" in step) return `reading sysctls ${step.read.join(", ")}`;
-  return `\`${[step.file, ...step.args].map(firstLine).join(" ")}\``;
-}
-
-/** A program is not told as a whole. */
-function firstLine(word: string): string {
-  const [line, ...others] = word.trim().split("\n");
-  return others.length === 0 ? word : `${line} …`;
+  const words = step.args.map((word) => (word.includes("\n") ? "…" : word));
+  return `\`${[step.file, ...words].join(" ")}\``;
 }

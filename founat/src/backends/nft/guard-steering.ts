@@ -2,7 +2,7 @@
 
 import type { Ways } from "../../client/policy.ts";
 import { remembering } from "../../digest.ts";
-import type { Command } from "../../kernel/step.ts";
+import type { PerlProgram } from "../../kernel/perl.ts";
 import { type Spread, spreads, type WaySet, wayKey, waySets } from "./guard-ways.ts";
 import type { Entry } from "./netlink/entry.ts";
 import {
@@ -35,7 +35,7 @@ const MOST_REMEMBERED = 64;
  * @returns none where all stays
  */
 export const steering = remembering(
-  ({ table, current, former }: Steering): Command[] => {
+  ({ table, current, former }: Steering): PerlProgram[] => {
     const [before, after] = [waySets(former), waySets(current)];
     const [had, has] = [spreads(former), spreads(current)];
     const messages = [

@@ -1,6 +1,7 @@
 import type { ClientPolicy, Ways } from "../../client/policy.ts";
 import type { Changes } from "../../difference.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
+import type { PerlProgram } from "../../kernel/perl.ts";
 import type { Command, Step } from "../../kernel/step.ts";
 import { creationScript, tableDifferences, tableScript } from "./diff.ts";
 import { steering } from "./guard-steering.ts";
@@ -37,7 +38,7 @@ export function guardOf(policy: ClientPolicy) {
 }
 
 /** As {@link steering}: without the rest of the guard, because all clients of a node wait for it. */
-export function guardSteering(current: Ways, former: Ways): Step[] {
+export function guardSteering(current: Ways, former: Ways): PerlProgram[] {
   return steering({ table: CLIENT_TABLE, current, former });
 }
 

@@ -18,6 +18,11 @@ export function nested(type: number, attributes: readonly Buffer[]): Buffer {
   return attribute(type | NESTED, value);
 }
 
+/** One of a list (NFTA_LIST_ELEM). */
+export function item(attributes: readonly Buffer[]): Buffer {
+  return nested(1, attributes);
+}
+
 /** As far as the kernel reads the next one. */
 export function padded(bytes: Buffer): Buffer {
   const missing = -bytes.length & (ALIGNMENT - 1);

@@ -1,7 +1,7 @@
 /** What sets and maps hold, as nft spells it and as the kernel has it. */
 
 import type { Family } from "@egress-nat/addresses";
-import { attribute, big32, host32, nested, padded, text } from "./bytes.ts";
+import { attribute, big32, host32, item, nested, padded, text } from "./bytes.ts";
 
 /** One field of a key. */
 export interface Field {
@@ -31,8 +31,6 @@ const GOTO = -4;
 const VERDICT = { code: 1, chain: 2 } as const;
 const ELEMENT = { key: 1, data: 2 } as const;
 const DATA = { value: 1, verdict: 2 } as const;
-/** NFTA_LIST_ELEM */
-const ITEM = 1;
 
 export function ifname(name: string): Field {
   return { text: name, bytes: () => Buffer.concat([Buffer.from(name)], IFNAME_BYTES) };
@@ -67,10 +65,9 @@ export function spell({ key, verdict }: Entry): string {
 
 /** As an attribute of NFTA_SET_ELEM_LIST_ELEMENTS. */
 export function encode({ key, verdict }: Entry): Buffer {
-  const [only, ...others] = key.map(({ bytes }) => bytes());
-  const value =
-    others.length === 0 && only ? only : Buffer.concat([only ?? Buffer.of(), ...others].map(padded));
-  return nested(ITEM, [
+  const fields = key.map(({ bytes }) => bytes());
+  const value = Buffer.concat(fields.length > 1 ? fields.map(padded) : fields);
+  return item([
     nested(ELEMENT.key, [attribute(DATA.value, value)]),
     ...(verdict ? [nested(ELEMENT.data, [nested(DATA.verdict, verdict.attributes())])] : []),
   ]);

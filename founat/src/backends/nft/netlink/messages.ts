@@ -1,6 +1,6 @@
 /** Messages of nf_tables (linux/netfilter/nf_tables.h), about tables of family inet. */
 
-import { attribute, big32, host32, nested, text } from "./bytes.ts";
+import { attribute, big32, host32, item, nested, text } from "./bytes.ts";
 import { type Entry, encode, number, type Verdict } from "./entry.ts";
 
 /** One change. */
@@ -12,14 +12,9 @@ export interface Message {
 }
 
 const MESSAGE = {
-  newChain: 3,
-  delChain: 5,
-  newRule: 6,
-  delRule: 8,
-  newSet: 9,
-  newElements: 12,
-  delElements: 14,
-};
+  ...{ newChain: 3, delChain: 5, newRule: 6, delRule: 8 },
+  ...{ newSet: 9, newElements: 12, delElements: 14 },
+} as const;
 const CREATE = 0x400;
 const APPEND = 0x800;
 
@@ -35,8 +30,6 @@ const ELEMENTS = { table: 1, set: 2, elements: 3, id: 4 } as const;
 const EXPRESSION = { name: 1, data: 2 } as const;
 const NUMGEN = { register: 1, modulus: 2, type: 3 } as const;
 const LOOKUP = { set: 1, source: 2, destination: 3, id: 4 } as const;
-/** NFTA_LIST_ELEM */
-const ITEM = 1;
 
 /** NFT_SET_ANONYMOUS, NFT_SET_CONSTANT and NFT_SET_MAP */
 const ANONYMOUS_MAP = 1 | 2 | 8;
@@ -154,7 +147,7 @@ function elements(table: string, set: string, entries: readonly Entry[]): Buffer
 }
 
 function expression(name: string, attributes: readonly Buffer[]): Buffer {
-  return nested(ITEM, [attribute(EXPRESSION.name, text(name)), nested(EXPRESSION.data, attributes)]);
+  return item([attribute(EXPRESSION.name, text(name)), nested(EXPRESSION.data, attributes)]);
 }
 
 function userdata(type: number, value: Buffer): Buffer {

@@ -1,4 +1,4 @@
-import type { Command } from "../../../kernel/step.ts";
+import type { PerlProgram } from "../../../kernel/perl.ts";
 import type { Message } from "./messages.ts";
 
 /**
@@ -13,17 +13,17 @@ my $last = shift @ARGV;
 my $batch = do { local $/; pack 'H*', <STDIN> };
 socket my $socket, 16, 3, 12 or die "socket: $!\n";
 defined send $socket, $batch, 0 or die "send: $!\n";
-while (defined recv $socket, my $answers, 1 << 16, 0) {
+ANSWERS: while (1) {
+  defined recv $socket, my $answers, 1 << 16, 0 or die "recv: $!\n";
   for (my $at = 0; $at + 20 <= length $answers;) {
     my ($length, $type, $number, $error) = unpack 'LSx2Lx4l', substr $answers, $at, 20;
     if ($type == 2) {
       if ($error != 0) { $! = -$error; die "change $number of $last: $!\n" }
-      exit if $number == $last;
+      last ANSWERS if $number == $last;
     }
     $at += ($length + 3) & ~3;
   }
 }
-die "recv: $!\n";
 `;
 
 /** linux/netfilter/nfnetlink.h */
@@ -40,7 +40,7 @@ const HEADER_BYTES = 16;
  *
  * @param messages one at least
  */
-export function transaction(messages: readonly Message[]): Command {
+export function transaction(messages: readonly Message[]): PerlProgram {
   const last = messages.length;
   const bytes = [
     bound(BATCH_BEGIN, 0),
@@ -51,11 +51,7 @@ export function transaction(messages: readonly Message[]): Command {
     }),
     bound(BATCH_END, last + 1),
   ];
-  return {
-    file: "perl",
-    args: ["-e", PROGRAM, "--", `${last}`],
-    input: Buffer.concat(bytes).toString("hex"),
-  };
+  return { text: PROGRAM, args: [`${last}`], input: Buffer.concat(bytes).toString("hex") };
 }
 
 function bound(type: number, number: number): Buffer {
