@@ -16,7 +16,7 @@ import type { ClientRegistry } from "./registry.ts";
  */
 const LOOK_AFTER_MS = 3_000;
 
-/** Each waits for the kernel most of its time: a transaction of nft ends with a grace period. */
+/** Each waits for the kernel most of its time: a transaction of nf_tables ends with a grace period. */
 const AT_ONCE = 16;
 
 export interface SteererOptions {

@@ -61,13 +61,7 @@ export function clientChanges(plan: ClientPlan, state: FormerState, guard: Chang
     ipChanges([], routes4),
     ipChanges(["-6"], routes6),
     // Before the rules of their marks go: the next look takes flows for ended whose rules are gone.
-    {
-      differences: [],
-      steps: endFlows(stalePins(plan.policy.pins, state)).map((program) => ({
-        ...perl([program]),
-        mayFail: true,
-      })),
-    },
+    { differences: [], steps: perl(endFlows(stalePins(plan.policy.pins, state))) },
     ipChanges(["-6"], old6),
     ipChanges([], [...old4, ...oldLinks]),
   );

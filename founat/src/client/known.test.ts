@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { FAMILIES } from "@egress-nat/addresses";
 import { expect, test } from "vitest";
 import type { Command } from "../kernel/step.ts";
@@ -92,6 +93,13 @@ test.each<[string, Partial<ClientEgress>]>([
 ])("where the configuration has other %s as well, nothing is led before all of it is done", (_, changes) => {
   const config = clientConfig(egress({ gateways: [B, existing(A)], ...changes }));
   expect(known(A, spare(B)).steering(config)).toBeUndefined();
+});
+
+test("the fork server can have it compiled: its subs share no variables with the rest of it", () => {
+  const [step] = known(A, spare(B)).steering(use(B))?.steps ?? [];
+  if (step === undefined || !("file" in step)) return expect.fail();
+  const asSub = `use warnings 'closure'; my $program = sub {\n${step.args[1]}\n};`;
+  expect(spawnSync("perl", ["-e", asSub], { encoding: "utf8" })).toMatchObject({ status: 0, stderr: "" });
 });
 
 test("flows of gateways that are not named end, in each family", () => {

@@ -83,9 +83,8 @@ export class Known implements KnownClient {
       return isAdmitted ? { steps: [], known: this } : undefined;
     }
     const gone = this.#ways.pins.filter(({ link }) => !kept.has(link));
-    const programs = [...guardSteering(steered, this.#ways), ...endFlows(gone)];
     return {
-      steps: programs.length === 0 ? [] : [perl(programs)],
+      steps: perl([...guardSteering(steered, this.#ways), ...endFlows(gone)]),
       known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
   }

@@ -2,8 +2,8 @@
  * The program of a {@link import("./fork-server.ts").ForkServer}. In Perl, as the watch is (ADR 0026): it is small, so a
  * copy of it is there at once.
  *
- * Arguments: numbers of setns(2), memfd_create(2), clock_gettime(2), prctl(2) and exit_group(2); for how many seconds a command may print
- * nothing, what is told of one that was killed after them, and of one that has printed too much. Takes requests: a line
+ * Arguments: numbers of setns(2), memfd_create(2), clock_gettime(2), prctl(2) and exit_group(2); for how many seconds a
+ * command may print nothing, what is told of one that was killed after them, and of one that has printed too much. Takes requests: a line
  * `NUMBER BYTES_OF_WORDS BYTES_OF_INPUT`, then the words with a zero byte between them, which are the file of a network
  * namespace and a command, then the input. `perl -e PROGRAM -- …` runs in the copy of this program, without another Perl.
  * Answers with a line `NUMBER EXIT_CODE BYTES_OF_STDOUT BYTES_OF_STDERR`, then these; the exit code is `-` where there is
@@ -17,8 +17,9 @@ sub compile { eval $_[0] }
 sub run_here {
   (my ($code, $program), @ARGV) = @_;
   $! = 0;
-  # A loop of its own: what leaves one without having any is not to go on with that of the server.
+  # In a sub, shift takes from this, in a program from that.
   *_ = \@ARGV;
+  # A loop of its own: what leaves one without having any is not to go on with that of the server.
   { $code ? eval { &$code } : compile(qq(package Program;\n#line 1 "-e"\n$program)) }
   exit if !$@;
   my $status = $! + 0 || $? >> 8 || 255;
@@ -33,6 +34,7 @@ use constant { WNOHANG => 1, SIGTERM => 15, SIGXFSZ => 25 };
 # Between SIGTERM and SIGKILL. While commands run it looks that often whether one has ended: a signal may come right before
 # select sleeps.
 use constant { GRACE_S => 1, LOOK_S => 0.05 };
+# Far more than there are: none is forgotten.
 use constant MOST_COMPILED => 16;
 
 my ($setns, $memfd_create, $clock_gettime, $prctl, $exit_group, $silence_s, $silent, $talkative) = @ARGV;
@@ -86,16 +88,16 @@ sub content {
   return $content;
 }
 
-# To compile takes a copy longer than most programs take to run. False of what acts while it is compiled, of what cannot be,
-# and of one whose subs share variables of the program: as a sub it would warn of these, because they would not.
+# To compile takes a copy longer than most programs take to run. False of those with blocks that would act here, of what cannot
+# be compiled, and of one whose subs share variables of the program: as a sub it would warn of these, because they would not.
 sub code_of {
   my ($program) = @_;
-  return if $program =~ /\bBEGIN\b/ || !exists $code{$program} && keys %code >= MOST_COMPILED;
+  return if $program =~ /\b(?:BEGIN|UNITCHECK|CHECK|INIT|END)\b/ || !exists $code{$program} && keys %code >= MOST_COMPILED;
   return $code{$program} //= do {
-    my $is_shared;
-    local $SIG{__WARN__} = sub { $is_shared = 1 };
+    my $warned;
+    local $SIG{__WARN__} = sub { $warned = 1 };
     my $sub = compile(sprintf qq(package Program%d; use warnings 'closure'; sub {\n#line 1 "-e"\n%s\n}), scalar keys %code, $program);
-    $is_shared ? 0 : $sub // 0;
+    $warned ? 0 : $sub // 0;
   };
 }
 

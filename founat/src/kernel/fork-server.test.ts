@@ -88,6 +88,7 @@ describe.runIf(mayEnterNetns)("in a network namespace", () => {
       "$one = 1; print $one, $silence_s // 'none', undef . ''",
     ],
     ["ends before it is compiled", "BEGIN { exit 4 } sub start { "],
+    ["does something at its end", "END { print 'last' } print 'first'"],
     [
       "has subs that share a variable",
       "use strict; my $one = shift @ARGV; sub one { $one } print one(), shift",

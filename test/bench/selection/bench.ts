@@ -3,7 +3,7 @@ import { z } from "zod";
 import { NATIVE_SETUP, runAgentPart } from "../native/agent-part.ts";
 import { medianOf, milliseconds, type Report } from "../report.ts";
 
-const LIMIT = { atMost: 500 };
+const LIMIT = { atMost: 300 };
 
 const Findings = z.object({
   drainsMs: z.array(z.number()),

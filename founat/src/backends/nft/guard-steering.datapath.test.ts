@@ -48,8 +48,7 @@ async function guard(policy: ClientPolicy): Promise<void> {
 }
 
 async function steer(current: Ways, former: Ways): Promise<void> {
-  const programs = steering({ table: CLIENT_TABLE, current, former });
-  if (programs.length > 0) await kernel.run([perl(programs)]);
+  await kernel.run(perl(steering({ table: CLIENT_TABLE, current, former })));
 }
 
 /** How the guard differs from that of a policy; chains of gateways that are not named any more stay until a look. */

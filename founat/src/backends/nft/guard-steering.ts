@@ -17,8 +17,7 @@ import {
 import { transaction } from "./netlink/transaction.ts";
 import { kernelComment } from "./table.ts";
 
-/** What is to become of a table. */
-interface Steering {
+interface WayChange {
   readonly table: string;
   readonly current: Ways;
   /** The ways that flows have: what of these stays is not written. */
@@ -35,15 +34,15 @@ const MOST_REMEMBERED = 64;
  * @returns none where all stays
  */
 export const steering = remembering(
-  ({ table, current, former }: Steering): PerlProgram[] => {
+  ({ table, current, former }: WayChange): PerlProgram[] => {
     const [before, after] = [waySets(former), waySets(current)];
     const [had, has] = [spreads(former), spreads(current)];
     const messages = [
-      ...elements(before, after, (set, gone) => deleteElements(table, set, gone)),
+      ...differing(before, after, (set, gone) => deleteElements(table, set, gone)),
       ...others(had, has, nameOf).map((spread) => deleteChain(table, nameOf(spread))),
       ...others(has, had, nameOf).map((spread) => addChain(table, nameOf(spread))),
       ...others(has, had, ruleOf).flatMap((spread, index) => spreading(table, spread, index + 1)),
-      ...elements(after, before, (set, added) => addElements(table, set, added)),
+      ...differing(after, before, (set, added) => addElements(table, set, added)),
     ];
     return messages.length === 0 ? [] : [transaction(messages)];
   },
@@ -54,7 +53,7 @@ export const steering = remembering(
 );
 
 /** Writes what of each of these sets is not in that of the same place. */
-function elements(
+function differing(
   these: readonly WaySet[],
   those: readonly WaySet[],
   write: (set: string, entries: readonly Entry[]) => Message,

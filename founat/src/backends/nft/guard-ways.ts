@@ -4,7 +4,16 @@ import { FAMILIES } from "@egress-nat/addresses";
 import type { Pin } from "../../client/mark.ts";
 import type { Ways } from "../../client/policy.ts";
 import { hex } from "../spelling.ts";
-import { accept, type Entry, goto, ifname, number, protocol, spell, type Verdict } from "./netlink/entry.ts";
+import {
+  accept,
+  type Entry,
+  goto,
+  hostNumber,
+  ifname,
+  protocol,
+  spell,
+  type Verdict,
+} from "./netlink/entry.ts";
 import { chains, type NftChain, type NftRule, type NftSet } from "./table.ts";
 
 /** A set or map that says whose flows go where. */
@@ -25,20 +34,20 @@ export function waySets(given: Ways): WaySet[] {
     {
       ...{ kind: "set", name: "picked", type: "mark" },
       comment: "of gateways that flows begin with; of all, where they begin with none",
-      entries: picked.map(({ mark }) => ({ key: [number(mark.value)] })),
+      entries: picked.map(({ mark }) => ({ key: [hostNumber(mark.value)] })),
     },
     {
       ...{ ...map, name: "pinned", type: "ifname . mark : verdict" },
       comment: "flows of these gateways that the routes lead to the link that they began on",
       entries: oneWay
         ? []
-        : picked.map(({ link, mark }) => ({ key: [ifname(link), number(mark.value)], verdict: accept })),
+        : picked.map(({ link, mark }) => ({ key: [ifname(link), hostNumber(mark.value)], verdict: accept })),
     },
     {
       ...{ ...map, name: "kept", type: "mark : verdict" },
       comment: "flows that have begun",
       entries: pins.map((pin) => ({
-        key: [number(pin.mark.value)],
+        key: [hostNumber(pin.mark.value)],
         verdict: oneWay ? accept : goto(`via_${pin.number}`),
       })),
     },
@@ -92,7 +101,7 @@ export function spreads({ choices }: Pick<Ways, "choices">): Spread[] {
   });
 }
 
-/** By what each pins' flows begin with. */
+/** The verdict by which flows begin with some gateways. */
 function beginnings({ choices }: Ways): (pins: readonly Pin[]) => Verdict {
   const names = spreadNames(choices);
   return (pins) => goto(names.get(numbersOf(pins))?.name ?? `take_${pins[0]?.number}`);
@@ -100,7 +109,7 @@ function beginnings({ choices }: Ways): (pins: readonly Pin[]) => Verdict {
 
 /**
  * Named for the first link that is spread so, because Egresses have no names that nft would take, and what refers to the
- * chain stays as it is where the gateways are others.
+ * chain stays as it is where the gateways are others. A gateway is of one Egress, so that a name does not come to mean those of another one.
  */
 function spreadNames(choices: Ways["choices"]): Map<string, { name: string; pins: readonly Pin[] }> {
   const names = new Map<string, { name: string; pins: readonly Pin[] }>();

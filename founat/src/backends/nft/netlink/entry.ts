@@ -36,8 +36,8 @@ export function ifname(name: string): Field {
   return { text: name, bytes: () => Buffer.concat([Buffer.from(name)], IFNAME_BYTES) };
 }
 
-/** A mark, or a number of this machine's. */
-export function number(value: number): Field {
+/** Such as a mark. */
+export function hostNumber(value: number): Field {
   return { text: `${value}`, bytes: () => host32(value) };
 }
 

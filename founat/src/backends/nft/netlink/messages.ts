@@ -1,7 +1,7 @@
 /** Messages of nf_tables (linux/netfilter/nf_tables.h), about tables of family inet. */
 
 import { attribute, big32, host32, item, nested, text } from "./bytes.ts";
-import { type Entry, encode, number, type Verdict } from "./entry.ts";
+import { type Entry, encode, hostNumber, type Verdict } from "./entry.ts";
 
 /** One change. */
 export interface Message {
@@ -85,11 +85,11 @@ export function addRandomWay(
   { id, ways, comment }: { readonly id: number; readonly ways: readonly Verdict[]; readonly comment: string },
 ): Message[] {
   const count = big32(ways.length);
-  const map = (name: number, number: number) => [
-    attribute(name, text("__map%d")),
-    attribute(number, big32(id)),
+  const map = (nameType: number, idType: number) => [
+    attribute(nameType, text("__map%d")),
+    attribute(idType, big32(id)),
   ];
-  const entries = ways.map((verdict, index) => ({ key: [number(index)], verdict }));
+  const entries = ways.map((verdict, index) => ({ key: [hostNumber(index)], verdict }));
   const expressions = [
     expression("numgen", [
       attribute(NUMGEN.register, big32(FIRST_REGISTER)),
