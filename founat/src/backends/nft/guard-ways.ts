@@ -109,7 +109,8 @@ function beginnings({ choices }: Ways): (pins: readonly Pin[]) => Verdict {
 
 /**
  * Named for the first link that is spread so, because Egresses have no names that nft would take, and what refers to the
- * chain stays as it is where the gateways are others. A gateway is of one Egress, so that a name does not come to mean those of another one.
+ * chain stays as it is where the gateways are others. A gateway is of one Egress, so that a name does not come to mean
+ * those of another one.
  */
 function spreadNames(choices: Ways["choices"]): Map<string, { name: string; pins: readonly Pin[] }> {
   const names = new Map<string, { name: string; pins: readonly Pin[] }>();
