@@ -1,11 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { FAMILIES } from "@egress-nat/addresses";
 import { expect, test } from "vitest";
 import type { Command } from "../kernel/step.ts";
-import { clientConfig, egress } from "../testing/configs.ts";
+import { clientConfig, egress, clientFacts as facts } from "../testing/configs.ts";
 import type { ClientConfig, ClientEgress, ClientGateway } from "./config.ts";
 import { Known } from "./known.ts";
-import { type ClientFacts, planClient } from "./plan.ts";
+import { planClient } from "./plan.ts";
 
 const A = { ipv4: "10.244.1.1", ipv6: "fd00:244:1::1" };
 const B = { ipv4: "10.244.1.2", ipv6: "fd00:244:1::2" };
@@ -13,12 +12,6 @@ const C = { ipv4: "10.244.1.3", ipv6: "fd00:244:1::3" };
 const existing = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "existing" });
 const spare = (gateway: ClientGateway): ClientGateway => ({ ...gateway, flows: "spare" });
 const use = (...gateways: readonly ClientGateway[]): ClientConfig => clientConfig(egress({ gateways }));
-
-const facts: ClientFacts = {
-  uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.2.7", ipv6: "fd00:244:2::7" } },
-  ...{ mainRoutes: [], forget: [], needsAdvertisements: false, families: FAMILIES, pins: new Map() },
-  ways: [],
-};
 
 function known(...gateways: readonly ClientGateway[]): Known {
   return new Known(use(...gateways), facts, planClient(use(...gateways), facts));

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { FAMILIES, type Family, familyOf } from "@egress-nat/addresses";
-import { guardSteering } from "../backends/nft/guard.ts";
+import { guardSteering } from "../backends/nft/guard-steering.ts";
 import { linkName } from "../iproute/links.ts";
 import { perl } from "../kernel/perl.ts";
 import type { Step } from "../kernel/step.ts";
@@ -84,7 +84,7 @@ export class Known implements KnownClient {
     }
     const gone = this.#ways.pins.filter(({ link }) => !kept.has(link));
     return {
-      steps: perl([...guardSteering(steered, this.#ways), ...endFlows(gone)]),
+      steps: perl([...guardSteering({ current: steered, former: this.#ways }), ...endFlows(gone)]),
       known: new Known(this.#config, this.#facts, this.#plan, steered),
     };
   }

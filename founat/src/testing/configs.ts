@@ -1,5 +1,6 @@
-import type { Family } from "@egress-nat/addresses";
+import { FAMILIES, type Family } from "@egress-nat/addresses";
 import type { ClientConfig, ClientEgress } from "../client/config.ts";
+import type { ClientFacts } from "../client/plan.ts";
 import type { GatewayClient, GatewayConfig } from "../gateway/config.ts";
 import { planGateway } from "../gateway/plan.ts";
 import type { GatewayPolicy } from "../gateway/policy.ts";
@@ -23,6 +24,13 @@ export function egress(changes: Partial<ClientEgress> = {}): ClientEgress {
 export function clientConfig(...egresses: readonly ClientEgress[]): ClientConfig {
   return { uplink: "eth0", egresses, clusterRanges: CLUSTER_RANGES };
 }
+
+/** What there is in the network namespace of a pod that has never been a client. */
+export const clientFacts: ClientFacts = {
+  uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.2.7", ipv6: "fd00:244:2::7" } },
+  ...{ mainRoutes: [], forget: [], needsAdvertisements: false, families: FAMILIES, pins: new Map() },
+  ways: [],
+};
 
 export function gatewayConfig(changes: Partial<GatewayConfig> = {}): GatewayConfig {
   return {

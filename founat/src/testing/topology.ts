@@ -180,8 +180,13 @@ const ROUTER_TABLES = `
 
 /** The founat view of a namespace. */
 export function kernelOf(namespace: Namespace): Kernel {
+  return kernelIn(namespace);
+}
+
+/** The kernel of a namespace that a test has made, by its name. */
+export function kernelIn(netns: string): Kernel {
   return kernelThrough((file, args, input) =>
-    machine.exec(["nsenter", `--net=/run/netns/${namespace}`, "--", file, ...args], { input }),
+    machine.exec(["nsenter", `--net=/run/netns/${netns}`, "--", file, ...args], { input }),
   );
 }
 

@@ -1,36 +1,28 @@
-import { FAMILIES, type Family } from "@egress-nat/addresses";
+import type { Family } from "@egress-nat/addresses";
 import { machine } from "@egress-nat/test/bed/datapath/machine";
 import fc from "fast-check";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import type { ClientConfig, ClientGateway } from "../../client/config.ts";
 import { Known } from "../../client/known.ts";
 import type { Pin } from "../../client/mark.ts";
-import { type ClientFacts, planClient } from "../../client/plan.ts";
+import { planClient } from "../../client/plan.ts";
 import type { ClientPolicy, Ways } from "../../client/policy.ts";
-import { kernelThrough } from "../../kernel/kernel.ts";
 import { perl } from "../../kernel/perl.ts";
-import { clientConfig, egress } from "../../testing/configs.ts";
+import { clientConfig, egress, clientFacts as facts } from "../../testing/configs.ts";
+import { kernelIn } from "../../testing/topology.ts";
 import { guardOf, READ_GUARD } from "./guard.ts";
-import { steering } from "./guard-steering.ts";
+import { guardSteering } from "./guard-steering.ts";
 import { CLIENT_TABLE } from "./guard-table.ts";
 import { parseTable } from "./state.ts";
 
 const NETNS = "steered";
 
-const kernel = kernelThrough((file, args, input) =>
-  machine.exec(["ip", "netns", "exec", NETNS, file, ...args], { input }),
-);
+const kernel = kernelIn(NETNS);
 
 beforeEach(async () => {
   await machine.run(`ip netns del ${NETNS} 2>/dev/null; ip netns add ${NETNS}`);
 });
 afterAll(() => machine.run(`ip netns del ${NETNS}`));
-
-const facts: ClientFacts = {
-  uplink: { name: "eth0", mtu: 1500, addresses: { ipv4: "10.244.2.7", ipv6: "fd00:244:2::7" } },
-  ...{ mainRoutes: [], forget: [], needsAdvertisements: false, families: FAMILIES, pins: new Map() },
-  ways: [],
-};
 
 const gateways = [1, 2, 3, 4].map((number) => ({
   ipv4: `10.244.1.${number}`,
@@ -48,7 +40,7 @@ async function guard(policy: ClientPolicy): Promise<void> {
 }
 
 async function steer(current: Ways, former: Ways): Promise<void> {
-  await kernel.run(perl(steering({ table: CLIENT_TABLE, current, former })));
+  await kernel.run(perl(guardSteering({ current, former })));
 }
 
 /** How the guard differs from that of a policy; chains of gateways that are not named any more stay until a look. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Pin } from "../../client/mark.ts";
 import type { Ways } from "../../client/policy.ts";
-import { steering } from "./guard-steering.ts";
+import { guardSteering } from "./guard-steering.ts";
 
 const pins = [1, 2, 3, 4].map(
   (number): Pin => ({
@@ -19,7 +19,7 @@ function beginWith(...numbers: readonly number[]): Ways {
 
 /** What is sent to the kernel, as text: names can be read in it. */
 function written(current: Ways, former: Ways): string | undefined {
-  const [command] = steering({ table: "guard", current, former });
+  const [command] = guardSteering({ current, former });
   return command && Buffer.from(command.input ?? "", "hex").toString("latin1");
 }
 

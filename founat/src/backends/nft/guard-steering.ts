@@ -3,6 +3,7 @@
 import type { Ways } from "../../client/policy.ts";
 import { remembering } from "../../digest.ts";
 import type { PerlProgram } from "../../kernel/perl.ts";
+import { CLIENT_TABLE } from "./guard-table.ts";
 import { type Spread, spreads, type WaySet, wayKey, waySets } from "./guard-ways.ts";
 import type { Entry } from "./netlink/entry.ts";
 import {
@@ -18,7 +19,6 @@ import { transaction } from "./netlink/transaction.ts";
 import { kernelComment } from "./table.ts";
 
 interface WayChange {
-  readonly table: string;
   readonly current: Ways;
   /** The ways that flows have: what of these stays is not written. */
   readonly former: Ways;
@@ -28,26 +28,26 @@ interface WayChange {
 const MOST_REMEMBERED = 64;
 
 /**
- * One transaction that gives flows other ways. It fails where something that it changes is not there, or a gateway's chains
- * are not.
+ * One transaction that gives flows other ways, without the rest of the guard, because all clients of a node wait for it. It
+ * fails where something that it changes is not there, or a gateway's chains are not.
  *
  * @returns none where all stays
  */
-export const steering = remembering(
-  ({ table, current, former }: WayChange): PerlProgram[] => {
+export const guardSteering = remembering(
+  ({ current, former }: WayChange): PerlProgram[] => {
     const [before, after] = [waySets(former), waySets(current)];
     const [had, has] = [spreads(former), spreads(current)];
     const messages = [
-      ...differing(before, after, (set, gone) => deleteElements(table, set, gone)),
-      ...others(had, has, nameOf).map((spread) => deleteChain(table, nameOf(spread))),
-      ...others(has, had, nameOf).map((spread) => addChain(table, nameOf(spread))),
-      ...others(has, had, ruleOf).flatMap((spread, index) => spreading(table, spread, index + 1)),
-      ...differing(after, before, (set, added) => addElements(table, set, added)),
+      ...differing(before, after, (set, gone) => deleteElements(CLIENT_TABLE, set, gone)),
+      ...others(had, has, nameOf).map(({ name }) => deleteChain(CLIENT_TABLE, name)),
+      ...others(has, had, nameOf).map(({ name }) => addChain(CLIENT_TABLE, name)),
+      ...others(has, had, ruleOf).flatMap((spread, index) => spreading(spread, index + 1)),
+      ...differing(after, before, (set, added) => addElements(CLIENT_TABLE, set, added)),
     ];
     return messages.length === 0 ? [] : [transaction(messages)];
   },
   {
-    keyOf: ({ table, current, former }) => [table, wayKey(former), wayKey(current)].join("\n"),
+    keyOf: ({ current, former }) => [wayKey(former), wayKey(current)].join("\n"),
     most: MOST_REMEMBERED,
   },
 );
@@ -65,9 +65,9 @@ function differing(
   });
 }
 
-function spreading(table: string, { name, rule, ways }: Spread, id: number): Message[] {
+function spreading({ name, rule, ways }: Spread, id: number): Message[] {
   const comment = kernelComment(rule);
-  return [flushChain(table, name), ...addRandomWay(table, name, { id, ways, comment })];
+  return [flushChain(CLIENT_TABLE, name), ...addRandomWay(CLIENT_TABLE, name, { id, ways, comment })];
 }
 
 function nameOf({ name }: Spread): string {

@@ -1,10 +1,8 @@
-import type { ClientPolicy, Ways } from "../../client/policy.ts";
+import type { ClientPolicy } from "../../client/policy.ts";
 import type { Changes } from "../../difference.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { PerlProgram } from "../../kernel/perl.ts";
 import type { Command, Step } from "../../kernel/step.ts";
 import { creationScript, tableDifferences, tableScript } from "./diff.ts";
-import { steering } from "./guard-steering.ts";
 import { CLIENT_TABLE, guardTable } from "./guard-table.ts";
 import { tableListing } from "./listing.ts";
 import type { NftTableState } from "./state.ts";
@@ -35,11 +33,6 @@ export function guardOf(policy: ClientPolicy) {
     /** Fails where there is a guard. */
     creation: (): Step => nftScript(creationScript(table)),
   };
-}
-
-/** As {@link steering}: without the rest of the guard, because all clients of a node wait for it. */
-export function guardSteering(current: Ways, former: Ways): PerlProgram[] {
-  return steering({ table: CLIENT_TABLE, current, former });
 }
 
 export function guardRemoval(state: GuardState): Step[] {

@@ -3,8 +3,8 @@ import type { Message } from "./messages.ts";
 
 /**
  * Sends what it reads, and waits until the kernel has done it. Argument: the number of the last message, which the kernel
- * answers. Numbers instead of names (linux/netlink.h), because to compile those takes longer than all of it: the socket is one of
- * AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER, and 2 is NLMSG_ERROR.
+ * answers. Numbers instead of the names that kernel/netlink.ts has, because a program that follows in the same process may
+ * define these: the socket is one of AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER, and 2 is NLMSG_ERROR.
  */
 const PROGRAM = String.raw`
 use strict;
