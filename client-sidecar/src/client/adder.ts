@@ -168,7 +168,7 @@ export class Adder {
     });
     this.#unacknowledged.delete(key);
     if (leftOut.length === 0) return;
-    const message = `gateways of Egress ${key} do not answer the heartbeat and are left out: ${leftOut.join(", ")}`;
+    const message = `the pod starts without gateways of Egress ${key} that do not answer the heartbeat: ${leftOut.join(", ")}`;
     this.#options.recordEvent(pod, { type: "Warning", reason: "GatewayNotAnswering", message });
   }
 

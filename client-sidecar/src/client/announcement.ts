@@ -12,6 +12,9 @@ import type { ClientMetrics } from "./metrics.ts";
 /** Below what kubelet gives the container runtime (2 minutes), and what the plugin gives the agent. */
 const ACKNOWLEDGE_DEADLINE_MS = 20_000;
 
+/** After so long a gateway that is silent gets no flows from an agent that picks. */
+const SILENCE_MS = 2_000;
+
 /** Tells gateways who their clients are. */
 export interface Slices {
   /** @returns the version that holds all clients of the moment of this call; undefined where the Egress is gone */
@@ -40,7 +43,7 @@ export async function announce(
     metrics,
     acknowledgeDeadlineMs: deadlineMs = ACKNOWLEDGE_DEADLINE_MS,
   }: AnnouncementEffects,
-  { metadata: { namespace, name }, spec: { clientStartup } }: EgressFacts,
+  { metadata: { namespace, name }, spec: { clientStartup, gatewaySelection } }: EgressFacts,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const version = await slices.write({ namespace, name });
@@ -53,7 +56,10 @@ export async function announce(
   if (clientStartup === "Immediate") return [];
   const endTimer = metrics.acknowledgeSeconds.startTimer();
   const gateways = () => view.gateways({ namespace, name });
-  const verdict = await awaitAcknowledgement({ gateways, ask, version, signal, deadlineMs });
+  // A Service proxy goes on picking a gateway that is silent until it is not ready: then nobody waits for it.
+  const silenceMs = gatewaySelection === "Agent" ? SILENCE_MS : deadlineMs;
+  const patience = { silenceMs, deadlineMs };
+  const verdict = await awaitAcknowledgement({ gateways, ask, version, signal, patience });
   endTimer();
   if (verdict.decision === "start") return verdict.leftOut;
   throw new ClientError(refusal({ namespace, name }, verdict, deadlineMs));

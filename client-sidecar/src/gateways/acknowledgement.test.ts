@@ -41,7 +41,8 @@ function wait(
 ) {
   const ask = scripted(script);
   return awaitAcknowledgement({
-    ...{ ask, signal, version: VERSION, clock: fakeClock(), deadlineMs: 20_000 },
+    ...{ ask, signal, version: VERSION, clock: fakeClock() },
+    patience: { silenceMs: 2_000, deadlineMs: 20_000 },
     gateways: () => gateways,
   });
 }

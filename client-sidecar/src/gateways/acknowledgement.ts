@@ -2,7 +2,7 @@
 
 import { type Clock, pause, systemClock } from "@egress-nat/kube";
 import type { Answer, Ask, SliceVersion } from "./health.ts";
-import { type Verdict, verdict } from "./verdict.ts";
+import { type Patience, type Verdict, verdict } from "./verdict.ts";
 import type { Gateway } from "./view.ts";
 
 const FIRST_POLL_MS = 10;
@@ -13,7 +13,7 @@ export interface WaitOptions {
   /** The gateways of now: they may change while this waits. */
   readonly gateways: () => readonly Gateway[];
   readonly version: SliceVersion;
-  readonly deadlineMs: number;
+  readonly patience: Patience;
   readonly signal: AbortSignal;
   readonly clock?: Clock;
 }
@@ -26,7 +26,7 @@ export interface WaitOptions {
 export async function awaitAcknowledgement(
   options: WaitOptions,
 ): Promise<Exclude<Verdict, { decision: "wait" }>> {
-  const { gateways, version, ask, deadlineMs, signal, clock = systemClock } = options;
+  const { gateways, version, ask, patience, signal, clock = systemClock } = options;
   const startedAt = clock.now();
   const heard = new Map<string, Answer>();
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, LAST_POLL_MS)) {
@@ -41,7 +41,7 @@ export async function awaitAcknowledgement(
     );
     signal.throwIfAborted();
     const answers = new Map(ready.map(({ name }) => [name, heard.get(name) ?? "silent"]));
-    const current = verdict(answers, clock.now() - startedAt, deadlineMs);
+    const current = verdict(answers, clock.now() - startedAt, patience);
     if (current.decision !== "wait") return current;
     await pause(pollMs, signal, clock);
   }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Answer } from "./health.ts";
-import { type Verdict, verdict } from "./verdict.ts";
+import { type Patience, type Verdict, verdict } from "./verdict.ts";
+
+const PATIENCE: Patience = { silenceMs: 2_000, deadlineMs: 20_000 };
 
 describe("a client", () => {
   it.each<[string, Readonly<Record<string, Answer>>, number, Verdict]>([
@@ -29,6 +31,23 @@ describe("a client", () => {
       { decision: "refuse", cause: "none", gateways: [] },
     ],
   ])("%s", (_, answers, elapsedMs, expected) => {
-    expect(verdict(new Map(Object.entries(answers)), elapsedMs, 20_000)).toEqual(expected);
+    expect(verdict(new Map(Object.entries(answers)), elapsedMs, PATIENCE)).toEqual(expected);
   });
+
+  it.each([PATIENCE.deadlineMs, Infinity])(
+    "waits for a silent one until the deadline at most: %d",
+    (silenceMs) => {
+      const judge = (elapsedMs: number) =>
+        verdict(
+          new Map([
+            ["a", "applied"],
+            ["b", "silent"],
+          ]),
+          elapsedMs,
+          { ...PATIENCE, silenceMs },
+        );
+      expect(judge(19_999)).toEqual({ decision: "wait" });
+      expect(judge(20_000)).toEqual({ decision: "start", leftOut: ["b"] });
+    },
+  );
 });

@@ -208,7 +208,7 @@ describe("a client's ADD", () => {
   });
 
   it("leaves out a gateway that does not answer, and says so in an event", async () => {
-    await createEgress("nat", [GATEWAY, "198.51.100.77"]);
+    await createEgress("nat", [GATEWAY, "198.51.100.77"], { gatewaySelection: "Agent" });
     await startAgent();
     expect((await add("c1")).exitCode).toBe(0);
     expect(events).toEqual([
@@ -218,6 +218,19 @@ describe("a client's ADD", () => {
         message: expect.stringMatching(/gateway-198\.51\.100\.77/),
       },
     ]);
+  });
+
+  it("waits for a silent gateway that the Service goes on picking, until it is not ready", async () => {
+    const silent = "198.51.100.77";
+    const slice = await createEgress("nat", [GATEWAY, silent]);
+    await startAgent(60_000);
+    const added = add("c1");
+    // Longer than an agent that picks by itself waits for it.
+    await pause(3_000);
+    const endpoints = [endpoint(GATEWAY), { ...endpoint(silent), conditions: { ready: false } }];
+    await patch(ENDPOINT_SLICE_RESOURCE, slice, { endpoints });
+    expect(await added).toMatchObject({ exitCode: 0 });
+    expect(events).toEqual([]);
   });
 
   it("fails when no gateway answers, and names the likely cause", async () => {
@@ -810,7 +823,7 @@ function eventually<T>(check: () => T | Promise<T>): Promise<T> {
   return vi.waitFor(check, { timeout: 20_000 });
 }
 
-async function startAgent(): Promise<void> {
+async function startAgent(acknowledgeDeadlineMs = ACKNOWLEDGE_DEADLINE_MS): Promise<void> {
   metrics = new Registry();
   const ended = new AbortController();
   const started = new Agent({
@@ -820,8 +833,7 @@ async function startAgent(): Promise<void> {
     recordEvent: (_pod, event) => events.push(event),
     metrics,
     locations: locationsIn(folder),
-    acknowledgeDeadlineMs: ACKNOWLEDGE_DEADLINE_MS,
-    ...{ transport, networks, logger },
+    ...{ transport, networks, logger, acknowledgeDeadlineMs },
   });
   const running = started.run(ended.signal);
   agent = {
