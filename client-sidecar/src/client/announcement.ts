@@ -12,7 +12,7 @@ import type { ClientMetrics } from "./metrics.ts";
 /** Below what kubelet gives the container runtime (2 minutes), and what the plugin gives the agent. */
 const ACKNOWLEDGE_DEADLINE_MS = 20_000;
 
-/** After so long a gateway that is silent gets no flows from an agent that picks. */
+/** Where the agent picks: after so long without an answer a gateway gets no new flows, and holds up nobody. */
 const SILENCE_MS = 2_000;
 
 /** Tells gateways who their clients are. */
@@ -56,7 +56,7 @@ export async function announce(
   if (clientStartup === "Immediate") return [];
   const endTimer = metrics.acknowledgeSeconds.startTimer();
   const gateways = () => view.gateways({ namespace, name });
-  // A Service proxy goes on picking a gateway that is silent until it is not ready: then nobody waits for it.
+  // A Service proxy goes on picking a silent gateway until it is not ready, and from then on nobody asks it.
   const silenceMs = gatewaySelection === "Agent" ? SILENCE_MS : deadlineMs;
   const patience = { silenceMs, deadlineMs };
   const verdict = await awaitAcknowledgement({ gateways, ask, version, signal, patience });

@@ -49,6 +49,7 @@ const NODE = "node-1";
 const ACKNOWLEDGE_DEADLINE_MS = 3_000;
 const GATEWAY = "198.51.100.1";
 const OTHER_GATEWAY = "198.51.100.2";
+const SILENT_GATEWAY = "198.51.100.77";
 
 const logger = createLogger({ name: "test", level: "silent" });
 const parseSlice = (raw: unknown) => EgressClientSlice.parse(raw);
@@ -208,7 +209,7 @@ describe("a client's ADD", () => {
   });
 
   it("leaves out a gateway that does not answer, and says so in an event", async () => {
-    await createEgress("nat", [GATEWAY, "198.51.100.77"], { gatewaySelection: "Agent" });
+    await createEgress("nat", [GATEWAY, SILENT_GATEWAY], { gatewaySelection: "Agent" });
     await startAgent();
     expect((await add("c1")).exitCode).toBe(0);
     expect(events).toEqual([
@@ -221,20 +222,19 @@ describe("a client's ADD", () => {
   });
 
   it("waits for a silent gateway that the Service goes on picking, until it is not ready", async () => {
-    const silent = "198.51.100.77";
-    const slice = await createEgress("nat", [GATEWAY, silent]);
+    const slice = await createEgress("nat", [GATEWAY, SILENT_GATEWAY]);
     await startAgent(60_000);
     const added = add("c1");
     // Longer than an agent that picks by itself waits for it.
     await pause(3_000);
-    const endpoints = [endpoint(GATEWAY), { ...endpoint(silent), conditions: { ready: false } }];
+    const endpoints = [endpoint(GATEWAY), { ...endpoint(SILENT_GATEWAY), conditions: { ready: false } }];
     await patch(ENDPOINT_SLICE_RESOURCE, slice, { endpoints });
     expect(await added).toMatchObject({ exitCode: 0 });
     expect(events).toEqual([]);
   });
 
   it("fails when no gateway answers, and names the likely cause", async () => {
-    await createEgress("nat", ["198.51.100.77"]);
+    await createEgress("nat", [SILENT_GATEWAY]);
     await startAgent();
     expect(await add("c1")).toMatchObject({
       result: {

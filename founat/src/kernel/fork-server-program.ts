@@ -4,10 +4,10 @@
  *
  * Arguments: numbers of setns(2), memfd_create(2), clock_gettime(2), prctl(2) and exit_group(2); for how many seconds a
  * command may print nothing, what is told of one that was killed after them, and of one that has printed too much. Takes
- * requests: a line `NUMBER BYTES_OF_WORDS BYTES_OF_INPUT`, then the words with a zero byte between them, which are the file of a network
- * namespace and a command, then the input. `perl -e PROGRAM -- …` runs in the copy of this program, without another Perl.
- * Answers with a line `NUMBER EXIT_CODE BYTES_OF_STDOUT BYTES_OF_STDERR`, then these; the exit code is `-` where there is
- * none. When its standard input ends, it does when all commands have.
+ * requests: a line `NUMBER BYTES_OF_WORDS BYTES_OF_INPUT`, then the words with a zero byte between them, which are the
+ * file of a network namespace and a command, then the input. `perl -e PROGRAM -- …` runs in the copy of this program,
+ * without another Perl. Answers with a line `NUMBER EXIT_CODE BYTES_OF_STDOUT BYTES_OF_STDERR`, then these; the exit code
+ * is `-` where there is none. When its standard input ends, it does when all commands have.
  */
 export const FORK_SERVER_PROGRAM = String.raw`
 # Before all else, so that programs see none of it.
