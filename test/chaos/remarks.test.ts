@@ -35,3 +35,15 @@ test("of many failures the first are told", () => {
   expect(remarks).toHaveLength(11);
   expect(remarks.at(-1)).toBe("2 more new connections failed");
 });
+
+test("when flows were reset is told, and which of them were the last", () => {
+  const reset = (endedAtMs: number, isIdle: boolean) =>
+    flow({ end: "reset", endedAtMs, isIdle, error: "connection reset by peer" });
+  const flows = [reset(1_900, false), reset(2_000, false), reset(2_100, true), reset(53_400.4, true)];
+  expect(remarksOn(report(0, ...flows))).toEqual([
+    "4 flows were reset, half of them until 1000 ms",
+    "an idle flow to 203.0.113.10 by gateway 10.0.0.1 was reset at 52400 ms: connection reset by peer",
+    "an idle flow to 203.0.113.10 by gateway 10.0.0.1 was reset at 1100 ms: connection reset by peer",
+    "a busy flow to 203.0.113.10 by gateway 10.0.0.1 was reset at 1000 ms: connection reset by peer",
+  ]);
+});
