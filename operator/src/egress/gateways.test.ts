@@ -32,6 +32,15 @@ test("gateways are listed by name, with what they do", () => {
   ]);
 });
 
+test("the addresses of a gateway are in one order, whichever slice was read first", () => {
+  const addressesOf = (addresses: readonly string[]) => {
+    const gateways = [{ ...common, ...ready, name: "nat-a", addresses }];
+    const seen = { gateways, gatewayReasons: new Map(), gatewayReports: [], silentNodes: NONE };
+    return gatewayStatuses(seen, [], NOW).flatMap((gateway) => gateway.addresses);
+  };
+  expect(addressesOf(common.addresses.toReversed())).toEqual(addressesOf(common.addresses));
+});
+
 test("gateways are counted by what they do", () => {
   const inStates = (...states: readonly ("Ready" | "Suspect" | "Down")[]) =>
     states.map((state, index) => ({ name: `nat-${index}`, addresses: [], state }));

@@ -48,7 +48,7 @@ export function gatewayStatuses(
       return {
         name,
         ...(nodeName !== undefined && { node: nodeName }),
-        addresses: [...addresses],
+        addresses: addresses.toSorted(),
         state,
         since: (last?.state === state ? last.since : report?.since) ?? now,
         ...(reason !== undefined && { reason }),
