@@ -1,15 +1,13 @@
 import { CONNTRACK } from "../kernel/conntrack.ts";
 import type { PerlProgram } from "../kernel/perl.ts";
+import { SOCKETS } from "../kernel/sockets.ts";
 import type { Pin } from "./mark.ts";
-
-/** In one filter: with thousands of them ss closes none. */
-const SOCKETS_AT_ONCE = 300;
 
 /**
  * Goes once through all flows, because conntrack's table is that of all network namespaces, and to go through it takes
  * longer than anything else here: `conntrack -D` would do so again. A client with few flows, as most are, and none of these
  * marks is done before that: its file in /proc (CONFIG_NF_CONNTRACK_PROCFS) is read in a tenth of the time, because the
- * kernel takes no lock for it. Without a filter ss would close all sockets.
+ * kernel takes no lock for it.
  *
  * Arguments: the mask, and a value for each mark.
  */
@@ -31,19 +29,15 @@ sub has_none {
 
 exit if has_none();
 ${CONNTRACK}
+${SOCKETS}
 use constant SOCK_DGRAM => 2;
-
-sub address {
-  my ($bytes) = @_;
-  return length $bytes == 4 ? join '.', unpack 'C4', $bytes : join ':', map { sprintf '%x', $_ } unpack 'n8', $bytes;
-}
 
 # Whether a socket may have it. Containers in the pod have others.
 sub is_own {
   my ($bytes) = @_;
-  my ($family, $name) = length $bytes == 4 ? (2, pack 'Sx2a4x8', 2, $bytes) : (10, pack 'Sx6a16x4', 10, $bytes);
+  my $family = length $bytes == 4 ? AF_INET : AF_INET6;
   socket my $socket, $family, SOCK_DGRAM, 0 or return;
-  return bind $socket, $name;
+  return bind $socket, pack $family == AF_INET ? 'Sx2a4x8' : 'Sx6a16x4', $family, $bytes;
 }
 
 # Undefined of anything but a connection.
@@ -53,9 +47,8 @@ sub connection {
   return if unpack('C', $proto->{+PROTO_NUM} // "\0") != IPPROTO_TCP;
   # Source and destination have the smaller and the larger number, in both families.
   my ($source, $destination) = map { $ip->{$_} } sort { $a <=> $b } keys %$ip;
-  my ($from, $to) = map { unpack 'n', $proto->{$_} } PROTO_SRC_PORT, PROTO_DST_PORT;
-  my $socket = sprintf '( src [%s]:%d and dst [%s]:%d )', address($source), $from, address($destination), $to;
-  return { isOwn => scalar is_own($source), socket => $socket };
+  my $ports = join '', map { $proto->{$_} } PROTO_SRC_PORT, PROTO_DST_PORT;
+  return { isOwn => scalar is_own($source), name => connection_name($ports, $source, $destination) };
 }
 
 # An attempt that was sent again has begun anew, and may have been answered, since all flows were read.
@@ -71,7 +64,7 @@ sub is_still_wanted {
 open STDOUT, '>', '/dev/null';
 open STDERR, '>', '/dev/null';
 socket my $socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";
-my (@lost, @over, @sockets);
+my (@lost, @over, @own);
 # Most flows are of other gateways: of these nothing else is read.
 each_flow($socket, sub {
   my ($family, $flow) = @_;
@@ -80,16 +73,14 @@ each_flow($socket, sub {
   # An attempt that nobody has answered begins anew by its next segment.
   my $is_answered = unpack('N', value_of($flow, STATUS) // "\0" x 4) & SEEN_REPLY;
   my $connection = $is_answered ? connection(attributes(value_of($flow, TUPLE_ORIG))) : undef;
-  push @sockets, $connection->{socket} if $connection && $connection->{isOwn};
+  push @own, $connection->{name} if $connection && $connection->{isOwn};
   push @{$connection && !$connection->{isOwn} ? \@over : \@lost}, [$family, identity($flow)];
 });
 # Closed, so that it ends soon, and another connection may have its ports.
 my $closed = attribute(STATE, pack 'C', CLOSE) . attribute(FLAGS_REPLY, pack 'CC', (CLOSE_INIT) x 2);
 my $over = attribute(PROTOINFO, attribute(OF_TCP, $closed)) . join '', map { attribute($_, pack 'N', $mask) } MARK, MARK_MASK;
 ask($socket, CT_NEW, 0, $_->[0], $_->[1] . $over) for @over;
-while (my @some = splice @sockets, 0, ${SOCKETS_AT_ONCE}) {
-  system 'ss', '-K', '-H', '-t', '-n', join ' or ', @some;
-}
+end_connections(@own) if @own;
 socket my $asking, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER or die "socket: $!\n";
 is_still_wanted($asking, @$_) && ask($socket, CT_DELETE, 0, @$_) for @lost;
 `;

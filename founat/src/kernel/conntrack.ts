@@ -31,16 +31,7 @@ sub value_of {
 sub each_flow {
   my ($socket, $on_flow) = @_;
   ask($socket, CT_GET, NLM_F_DUMP, 0, '');
-  while (1) {
-    defined recv $socket, my $answer, 1 << 17, 0 or return;
-    for (my $at = 0; $at + 16 <= length $answer;) {
-      my ($length, $type, $family) = unpack 'LS x10 C', substr $answer, $at, 17;
-      return 1 if $type == NLMSG_DONE;
-      return if $type == NLMSG_ERROR || $length < 20;
-      $on_flow->($family, substr $answer, $at + 20, $length - 20);
-      $at += ($length + 3) & ~3;
-    }
-  }
+  return each_message($socket, sub { $on_flow->(ord $_[0], substr $_[0], 4) });
 }
 
 # What names a flow to the kernel: a later one of the same addresses has another number.

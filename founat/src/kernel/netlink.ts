@@ -1,6 +1,7 @@
 /** Of netlink(7), for programs in Perl: the messages that it takes, and their attributes. */
 export const NETLINK = String.raw`
-use constant { AF_NETLINK => 16, SOCK_RAW => 3, NETLINK_ROUTE => 0, NETLINK_NETFILTER => 12, NETLINK_GENERIC => 16 };
+use constant { AF_NETLINK => 16, SOCK_RAW => 3 };
+use constant { NETLINK_ROUTE => 0, NETLINK_SOCK_DIAG => 4, NETLINK_NETFILTER => 12, NETLINK_GENERIC => 16 };
 use constant { NLM_F_REQUEST => 1, NLM_F_DUMP => 0x300, NLMSG_ERROR => 2, NLMSG_DONE => 3 };
 
 sub request {
@@ -25,5 +26,20 @@ sub attributes {
     $at += ($length + 3) & ~3;
   }
   return \%attributes;
+}
+
+# Calls back with the body of each message that answers a dump. True once it has seen all.
+sub each_message {
+  my ($socket, $on_message) = @_;
+  while (1) {
+    defined recv $socket, my $answer, 1 << 17, 0 or return;
+    for (my $at = 0; $at + 16 <= length $answer;) {
+      my ($length, $type) = unpack 'LS', substr $answer, $at, 6;
+      return 1 if $type == NLMSG_DONE;
+      return if $type == NLMSG_ERROR || $length < 20;
+      $on_message->(substr $answer, $at + 16, $length - 16);
+      $at += ($length + 3) & ~3;
+    }
+  }
 }
 `;
